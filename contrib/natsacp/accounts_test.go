@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/acpgo/sdk/contrib/natsacp"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // The sample configuration lets each program do what it needs. TestRoles shows what it does not let them do.
@@ -24,21 +25,19 @@ func TestAccounts(t *testing.T) {
 		r.fleet(as(team, "operator")) // creates it
 	}
 	r.nodeOn(as("red", "node"), "n1")
-	g, err := r.fleet(as("red", "gateway")).StartGateway(t.Context(), &natsacp.GatewayOptions{Name: "g1", Logger: quiet})
-	must(t, err)
+	_, front := r.gatewayOn(as("red", "gateway"), "g1")
 
-	u := r.user(newServer(t, g).url)
+	u := r.user("ws://" + front.Addr())
 	session := u.session()
 	u.wantSaid(u.prompt(session, "say=3 ask"), numbers(3)+"yes")
-	page, err := u.ListSessions(t.Context(), nil)
-	must(t, err)
+	page := must.Get(u.ListSessions(t.Context(), nil))(t)
 	if len(page.Sessions) != 1 {
 		t.Errorf("the sessions are %+v", page.Sessions)
 	}
 	other := u.session()
-	must(t, other.Delete(t.Context()))
+	must.Do(t, other.Delete(t.Context()))
 	r.nodeOn(as("red", "node"), "n2")
-	must(t, r.fleet(as("red", "operator")).Drain(t.Context(), "n1"))
+	must.Do(t, r.fleet(as("red", "operator")).Drain(t.Context(), "n1"))
 	u.wantSaid(u.prompt(session, "node say=3"), "n2"+numbers(3)) // the node that has gone does not answer
 	all, err := r.fleet(as("red", "operator")).Sessions(t.Context())
 	if err != nil || len(all) != 1 || all[0].Node != "n2" {

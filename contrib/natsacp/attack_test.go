@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,15 +14,86 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/contrib/natsacp"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
+
+// raw is a client that speaks JSON.
+type raw struct {
+	*rig
+	stream rpc.Stream
+	id     int
+}
+
+func (r *rig) raw(url string) *raw {
+	c := &raw{rig: r, stream: must.Get(remote.Dial(url, nil).Connect(r.Context()))(r)}
+	r.Cleanup(func() { c.stream.Close() })
+	return c
+}
+
+func (c *raw) send(line string) {
+	c.Helper()
+	must.Do(c, c.stream.Write([]byte(line)))
+}
+
+// ask sends a request, and returns its result or error. questions are called with the ids of what the agent asks.
+func (c *raw) ask(request string, questions ...func(id json.RawMessage)) string {
+	c.Helper()
+	c.id++
+	c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,%s}`, c.id, request))
+	for {
+		line := must.Get(c.stream.Read())(c)
+		var m struct {
+			ID            json.RawMessage
+			Method        string
+			Result, Error json.RawMessage
+		}
+		must.Do(c, json.Unmarshal(line, &m))
+		switch {
+		case m.Method == acp.MethodRequestPermission:
+			questions[0](m.ID)
+		case m.Method == "" && string(m.ID) == "null": // what cannot be read
+		case m.Method == "" && string(m.ID) != fmt.Sprint(c.id):
+			c.Errorf("the gateway answers nothing with %s", line)
+		case m.Method == "":
+			return string(m.Result) + string(m.Error)
+		}
+	}
+}
+
+// scripted is an agent that answers requests with what a function returns, if anything, one after the other.
+func scripted(answer func(method string, line []byte) (result string)) natsacp.Agent {
+	return natsacp.InProcess(func(ctx context.Context, t rpc.Transport) error {
+		stream, err := t.Connect(ctx)
+		if err != nil {
+			return err
+		}
+		for {
+			line, err := stream.Read()
+			if err != nil {
+				return nil
+			}
+			var m struct {
+				ID     json.RawMessage
+				Method string
+			}
+			if err := json.Unmarshal(line, &m); err != nil {
+				return err
+			}
+			if result := answer(m.Method, line); result != "" && m.ID != nil {
+				if err := stream.Write([]byte(reply(string(m.ID), result))); err != nil {
+					return nil
+				}
+			}
+		}
+	})
+}
 
 // balancer passes requests to one of several gateways, as a load balancer does.
 type balancer struct {
@@ -59,11 +129,7 @@ func TestResumeElsewhere(t *testing.T) {
 			nc, nodeValve := r.valved()
 			r.nodeOn(nc, "n1")
 			dying, valve := r.valved()
-			g1, err := r.fleet(dying).StartGateway(t.Context(), &natsacp.GatewayOptions{
-				Name: "g1", Logger: quiet, Server: &remote.HandlerOptions{Logger: quiet, History: remote.MemoryHistory(1000, 1<<20)},
-			})
-			r.must(err)
-			newServer(t, g1) // ends it
+			g1, _ := r.gatewayOn(dying, "g1", kept)
 			front := newBalancer(r, g1)
 			dialer := remote.Dial(front.URL, &remote.DialOptions{Resume: true, Logger: quiet, OnGap: func(session string, err error) {
 				if session != "" {
@@ -90,8 +156,7 @@ func TestResumeElsewhere(t *testing.T) {
 			// Meanwhile another client answers the question.
 			g2, url := r.gateway("g2", kept)
 			answering := r.user(url, func(u *user) { u.accept = map[string]string{"PRM-1": "the prompt is of the first client"} })
-			resumed, err := answering.ResumeSession(t.Context(), &acp.ResumeSessionRequest{SessionID: s.ID(), Cwd: "/w"})
-			r.must(err)
+			resumed := must.Get(answering.ResumeSession(t.Context(), &acp.ResumeSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(r)
 			answering.await(resumed, "yes"+numbers(10))
 			answering.ClientConn.Close()
 			switch test.wait {
@@ -107,8 +172,7 @@ func TestResumeElsewhere(t *testing.T) {
 			second := r.user("", func(u *user) {
 				u.transport, u.accept = dialer, map[string]string{"PRM-1": "the prompt is of the first connection"}
 			})
-			again, err := second.ResumeSession(t.Context(), &acp.ResumeSessionRequest{SessionID: s.ID(), Cwd: "/w"})
-			r.must(err)
+			again := must.Get(second.ResumeSession(t.Context(), &acp.ResumeSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(r)
 			second.await(again, numbers(10))
 			second.wantSaid(got+second.said(again), numbers(1000)+"yes"+numbers(10))
 			if test.wait == "" {
@@ -117,7 +181,7 @@ func TestResumeElsewhere(t *testing.T) {
 					if errors.Is(err, acp.ErrInvalidRequest) { // the session is busy
 						return false
 					}
-					r.must(err)
+					must.Do(r, err)
 					if res.StopReason != acp.StopReasonEndTurn {
 						t.Errorf("the turn ended with %q", res.StopReason)
 					}
@@ -129,123 +193,62 @@ func TestResumeElsewhere(t *testing.T) {
 	}
 }
 
-// get opens the stream of a session after a cursor, and returns the status.
-func get(t *testing.T, url, connection, session, token, cursor string) (int, io.ReadCloser) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	must(t, err)
-	for name, value := range map[string]string{
-		"Accept": "text/event-stream", remote.HeaderConnection: connection, remote.HeaderSession: session,
-		"Authorization": "Bearer " + token, "Last-Event-ID": cursor,
-	} {
-		if value != "" {
-			req.Header.Set(name, value)
-		}
-	}
-	res, err := http.DefaultClient.Do(req)
-	must(t, err)
-	return res.StatusCode, res.Body
-}
-
-func post(t *testing.T, url, connection, token, body string) *http.Response {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
-	must(t, err)
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+token)
-	if connection != "" {
-		req.Header.Set(remote.HeaderConnection, connection)
-	}
-	res, err := http.DefaultClient.Do(req)
-	must(t, err)
-	return res
-}
-
 // A cursor that is unknown, of another session, of another user, or no longer in the log is refused.
 func TestCursors(t *testing.T) {
 	r := newRig(t)
 	r.node("n1")
-	g, _ := r.gateway("g1", kept, func(o *natsacp.GatewayOptions) {
-		o.Server.Authenticate = remote.BearerToken(map[string]string{"ann": "a", "bob": "b"})
-	})
-	front := newBalancer(r, g)
-	ids := make(chan string, 1000)
-	cursors := &http.Client{Transport: spy(func(res *http.Response) {
-		if res.Header.Get("Content-Type") == "text/event-stream" {
-			res.Body = &tee{res.Body, ids, ""}
-		}
-	})}
-	u := r.user("", func(u *user) {
-		u.transport = remote.Dial(front.URL, &remote.DialOptions{HTTPClient: cursors, Resume: true, Header: func(context.Context) (http.Header, error) {
-			return http.Header{"Authorization": {"Bearer a"}}, nil
-		}})
-	})
+	_, url := r.gateway("g1", kept, annAndBob)
+	u := r.as(url, "a")
 	s, other := u.session(), u.session()
 	u.wantSaid(u.prompt(s, "say=3"), numbers(3))
 	link := r.record(s).Link
-	cursor := ""
-	for !strings.HasSuffix(cursor, link) {
-		cursor = <-ids
+	cursor := fmt.Sprintf("X-0.%d.1.%s", must.Get(r.log().GetLastMsgForSubject(t.Context(), "acp.log."+link))(r).Sequence, link)
+	request := func(method, body string, headers map[string]string) *http.Response {
+		t.Helper()
+		url := "http" + strings.TrimPrefix(url, "ws")
+		req := must.Get(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
+		for name, value := range headers {
+			if value != "" {
+				req.Header.Set(name, value)
+			}
+		}
+		res := must.Get(http.DefaultClient.Do(req))(t)
+		must.Do(t, res.Body.Close())
+		return res
 	}
-	connect := func(token string) string {
-		res := post(t, front.URL, "", token, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`)
-		defer res.Body.Close()
-		return res.Header.Get(remote.HeaderConnection)
-	}
-	ann, bob := connect("a"), connect("b")
 	for _, test := range []struct {
-		name, connection, token, cursor string
-		session                         acp.SessionID
-		want                            int
+		name, token, cursor string
+		session             acp.SessionID
+		want                int
 	}{
-		{"good", ann, "a", cursor, s.ID(), 200},
-		{"another user's", bob, "b", cursor, s.ID(), 409},
-		{"another session's", ann, "a", cursor, other.ID(), 409},
-		{"the connection's", ann, "a", cursor, "", 409},
-		{"unknown link", ann, "a", strings.ReplaceAll(cursor, link, "NOLINK"), s.ID(), 409},
-		{"unknown place", ann, "a", "X-0.999999.1." + link, s.ID(), 409},
-		{"wildcard", ann, "a", "X-0.1.1.*", s.ID(), 409},
-		{"nonsense", ann, "a", "x", s.ID(), 409},
+		{"good", "a", cursor, s.ID(), 200},
+		{"another user's", "b", cursor, s.ID(), 409},
+		{"another session's", "a", cursor, other.ID(), 409},
+		{"the connection's", "a", cursor, "", 409},
+		{"unknown link", "a", strings.ReplaceAll(cursor, link, "NOLINK"), s.ID(), 409},
+		{"unknown place", "a", "X-0.999999.1." + link, s.ID(), 409},
+		{"wildcard", "a", "X-0.1.1.*", s.ID(), 409},
+		{"nonsense", "a", "x", s.ID(), 409},
 	} {
-		connection := connect(test.token)
-		status, body := get(t, front.URL, connection, string(test.session), test.token, test.cursor)
-		body.Close()
-		if status != test.want {
-			t.Errorf("%s: status %d, want %d", test.name, status, test.want)
+		connected := request(http.MethodPost, ask("0", "initialize", `{"protocolVersion":1}`), map[string]string{
+			"Content-Type": "application/json", "Authorization": "Bearer " + test.token,
+		})
+		res := request(http.MethodGet, "", map[string]string{
+			"Accept": "text/event-stream", "Authorization": "Bearer " + test.token, "Last-Event-ID": test.cursor,
+			remote.HeaderConnection: connected.Header.Get(remote.HeaderConnection), remote.HeaderSession: string(test.session),
+		})
+		if res.StatusCode != test.want {
+			t.Errorf("%s: status %d, want %d", test.name, res.StatusCode, test.want)
 		}
 	}
 }
 
-type spy func(*http.Response)
-
-func (s spy) RoundTrip(req *http.Request) (*http.Response, error) {
-	res, err := http.DefaultTransport.RoundTrip(req)
-	if err == nil {
-		s(res)
-	}
-	return res, err
-}
-
-// tee sends the ids of events to a channel.
-type tee struct {
-	io.ReadCloser
-	ids  chan<- string
-	rest string
-}
-
-func (t *tee) Read(p []byte) (int, error) {
-	n, err := t.ReadCloser.Read(p)
-	t.rest += string(p[:n])
-	for {
-		line, rest, ok := strings.Cut(t.rest, "\n")
-		if !ok {
-			return n, err
-		}
-		t.rest = rest
-		if id, ok := strings.CutPrefix(line, "id: "); ok {
-			t.ids <- id
-		}
-	}
+// tries returns how attempts to have a session end.
+func (u *user) tries(id acp.SessionID) map[string]error {
+	_, load := u.LoadSession(u.Context(), &acp.LoadSessionRequest{SessionID: id, Cwd: "/w"})
+	_, resume := u.ResumeSession(u.Context(), &acp.ResumeSessionRequest{SessionID: id, Cwd: "/w"})
+	_, remove := u.DeleteSession(u.Context(), &acp.DeleteSessionRequest{SessionID: id})
+	return map[string]error{"load": load, "resume": resume, "delete": remove}
 }
 
 // Records that are damaged, of a newer format, or in the place of another one are not used, and not overwritten.
@@ -254,10 +257,7 @@ func TestRecords(t *testing.T) {
 	r.node("n1")
 	_, url := r.gateway("g1")
 	u := r.user(url)
-	js, err := jetstream.New(dial(t, r.url))
-	r.must(err)
-	records, err := js.KeyValue(t.Context(), "acp_sessions")
-	r.must(err)
+	records := must.Get(r.js().KeyValue(t.Context(), "acp_sessions"))(r)
 	good := u.session()
 	for name, text := range map[string]string{
 		"damaged": `{"id":`,
@@ -267,41 +267,26 @@ func TestRecords(t *testing.T) {
 	} {
 		s := u.session()
 		u.wantSaid(u.prompt(s, "say=1"), numbers(1))
-		r.must(s.Close(t.Context()))
+		must.Do(r, s.Close(t.Context()))
 		r.eventually("the agent has ended", func() bool { return r.record(s).Node == "" })
 		var key string
-		keys, err := records.ListKeys(t.Context())
-		r.must(err)
+		keys := must.Get(records.ListKeys(t.Context()))(r)
 		for k := range keys.Keys() {
 			if entry, err := records.Get(t.Context(), k); err == nil && strings.Contains(string(entry.Value()), string(s.ID())) {
 				key = k
 			}
 		}
 		text = strings.ReplaceAll(text, "ID", string(s.ID()))
-		_, err = records.PutString(t.Context(), key, text)
-		r.must(err)
-		for what, do := range map[string]func() error{
-			"load": func() error {
-				_, err := u.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"})
-				return err
-			},
-			"resume": func() error {
-				_, err := u.ResumeSession(t.Context(), &acp.ResumeSessionRequest{SessionID: s.ID(), Cwd: "/w"})
-				return err
-			},
-			"delete": func() error {
-				_, err := u.DeleteSession(t.Context(), &acp.DeleteSessionRequest{SessionID: s.ID()})
-				return err
-			},
-		} {
-			if err := do(); !errors.Is(err, rpc.ErrInternal) {
+		must.Get(records.PutString(t.Context(), key, text))(r)
+		for what, err := range u.tries(s.ID()) {
+			if !errors.Is(err, rpc.ErrInternal) {
 				t.Errorf("%s of a session with the record %s: %v", what, name, err)
 			}
 		}
 		if entry, err := records.Get(t.Context(), key); err != nil || string(entry.Value()) != text {
 			t.Errorf("%s: the record is %v, %v", name, entry, err)
 		}
-		all, err := r.fleet(dial(t, r.url)).Sessions(t.Context())
+		all, err := r.own().Sessions(t.Context())
 		if err == nil || !strings.Contains(err.Error(), key) || len(all) != 1 || all[0].ID != string(good.ID()) {
 			t.Errorf("%s: the records are %v, %v", name, all, err)
 		}
@@ -309,7 +294,7 @@ func TestRecords(t *testing.T) {
 		if err != nil || len(page.Sessions) != 1 {
 			t.Errorf("%s: the client's list is %v, %v", name, page, err)
 		}
-		r.must(records.Purge(t.Context(), key))
+		must.Do(r, records.Purge(t.Context(), key))
 	}
 	u.wantSaid(u.prompt(good, "say=2"), numbers(2))
 }
@@ -319,57 +304,21 @@ func TestRecords(t *testing.T) {
 func TestAmbiguous(t *testing.T) {
 	r := newRig(t)
 	reached := make(chan string, 100)
-	n, err := r.fleet(dial(t, r.url)).StartNode(t.Context(), natsacp.InProcess(func(ctx context.Context, tr rpc.Transport) error {
-		stream, err := tr.Connect(ctx)
-		if err != nil {
-			return err
+	r.nodeOf(dial(r, r.url), "n1", scripted(func(method string, line []byte) string {
+		switch method {
+		case acp.MethodInitialize:
+			return `{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}`
+		case acp.MethodNewSession:
+			return `{"sessionId":"mine"}`
 		}
-		for {
-			line, err := stream.Read()
-			if err != nil {
-				return nil
-			}
-			var m struct {
-				ID     json.RawMessage
-				Method string
-			}
-			must(t, json.Unmarshal(line, &m))
-			result := "{}"
-			switch m.Method {
-			case acp.MethodInitialize:
-				result = `{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}`
-			case acp.MethodNewSession:
-				result = `{"sessionId":"mine"}`
-			default:
-				reached <- string(line)
-			}
-			if m.ID != nil {
-				if err := stream.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)); err != nil {
-					return nil
-				}
-			}
-		}
-	}), &natsacp.NodeOptions{Name: "n1", Logger: quiet})
-	r.must(err)
-	r.Cleanup(func() { r.must(n.Close()) })
+		reached <- string(line)
+		return "{}"
+	}))
 	_, url := r.gateway("g1")
-	stream, err := remote.Dial(url, nil).Connect(t.Context())
-	r.must(err)
-	defer stream.Close()
-	ask := func(id int, line string) string {
-		t.Helper()
-		r.must(stream.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,%s}`, id, line)))
-		for {
-			answer, err := stream.Read()
-			r.must(err)
-			if strings.Contains(string(answer), fmt.Sprintf(`"id":%d,`, id)) {
-				return string(answer)
-			}
-		}
-	}
-	ask(0, `"method":"initialize","params":{"protocolVersion":1}`)
-	ask(1, `"method":"session/new","params":{"cwd":"/w","mcpServers":[]}`)
-	for i, line := range []string{
+	c := r.raw(url)
+	c.ask(`"method":"initialize","params":{"protocolVersion":1}`)
+	c.ask(`"method":"session/new","params":{"cwd":"/w","mcpServers":[]}`)
+	for _, line := range []string{
 		`"method":"session/prompt","params":{"sessionId":"mine","sessionId":"hers","prompt":[]}`,
 		`"method":"session/prompt","params":{"sessionId":"hers","sessionId":"mine","prompt":[]}`,
 		`"method":"session/prompt","params":{"sessionId":"mine","SessionID":"hers","prompt":[]}`,
@@ -382,12 +331,12 @@ func TestAmbiguous(t *testing.T) {
 		`"method":"session/prompt","params":{"sessionId":"mine","prompt":[]},"params":{"sessionId":"hers","prompt":[]}`,
 		`"method":"session/list","METHOD":"session/load","params":{"sessionId":"mine"}`,
 	} {
-		if answer := ask(i+10, line); !strings.Contains(answer, "-32600") {
+		if answer := c.ask(line); !strings.Contains(answer, "-32600") {
 			t.Errorf("%s is answered with %s", line, answer)
 		}
-		r.must(stream.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0",%s}`, line))) // the same as a notification
+		c.send(`{"jsonrpc":"2.0",` + line + `}`) // the same as a notification
 	}
-	if answer := ask(99, `"method":"session/prompt","params":{"sessionId":"mine","prompt":[]}`); !strings.Contains(answer, "result") {
+	if answer := c.ask(`"method":"session/prompt","params":{"sessionId":"mine","prompt":[]}`); answer != "{}" {
 		t.Errorf("a clear request is answered with %s", answer)
 	}
 	if line := <-reached; !strings.Contains(line, "session/prompt") || strings.Contains(line, "hers") || len(reached) > 0 {
@@ -409,8 +358,7 @@ func TestTwoClients(t *testing.T) {
 	first := one.session()
 	one.wantSaid(one.prompt(first, "say=1"), numbers(1))
 	two := r.user(url2, others)
-	second, err := two.ResumeSession(t.Context(), &acp.ResumeSessionRequest{SessionID: first.ID(), Cwd: "/w"})
-	r.must(err)
+	second := must.Get(two.ResumeSession(t.Context(), &acp.ResumeSessionRequest{SessionID: first.ID(), Cwd: "/w"}))(r)
 	const rounds = 15
 	var working sync.WaitGroup
 	for name, s := range map[string]*acp.ClientSession{"one": first, "two": second} {
@@ -472,34 +420,27 @@ func TestDrains(t *testing.T) {
 		before := done.Load()
 		r.eventually("turns end", func() bool { return done.Load() >= before+int64(sessions) || t.Failed() })
 		old := nodes[i%2]
-		r.must(operator.Drain(t.Context(), old.Name()))
+		must.Do(r, operator.Drain(t.Context(), old.Name()))
 		select {
 		case <-old.Drained():
 		case <-time.After(patience):
 			t.Fatal("the node is not drained")
 		}
-		r.must(old.Close())
+		must.Do(r, old.Close())
 		nodes[i%2] = r.node(old.Name())
 	}
 	cancel()
 	working.Wait()
+	if err := operator.Drain(t.Context(), "another"); err == nil {
+		t.Error("a node was drained that does not exist")
+	}
 }
 
 // Messages of sizes around those at which they are split arrive, in both directions.
 func TestSizes(t *testing.T) {
 	for _, limit := range []int32{64 << 10, 1 << 20} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
-			s, err := server.NewServer(&server.Options{
-				Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, MaxPayload: limit,
-			})
-			must(t, err)
-			s.Start()
-			t.Cleanup(func() {
-				s.Shutdown()
-				s.WaitForShutdown()
-			})
-			r := newRig(t)
-			r.url = s.ClientURL()
+			r := newRig(t, func(o *server.Options) { o.MaxPayload = limit })
 			r.node("n1")
 			_, url := r.gateway("g1")
 			u := r.user(url)
@@ -518,28 +459,15 @@ func TestSizes(t *testing.T) {
 // When JetStream is full, prompts fail with an error, and nothing hangs. When there is room again, sessions work.
 func TestFull(t *testing.T) {
 	tier.Need(t, tier.Full)
-	s, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
-		JetStreamMaxStore: 8 << 20, JetStreamMaxMemory: -1,
-	})
-	must(t, err)
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	r := newRig(t)
-	r.url = s.ClientURL()
+	r := newRig(t, func(o *server.Options) { o.JetStreamMaxStore, o.JetStreamMaxMemory = 8<<20, -1 })
 	r.opts = &natsacp.Options{Lease: 2 * time.Second, LogBytes: 4 << 20}
 	r.node("n1")
 	_, url := r.gateway("g1", func(o *natsacp.GatewayOptions) { o.OpenTimeout = 2 * time.Second })
 	u := r.user(url)
 	session := u.session()
 	u.wantSaid(u.prompt(session, "say=3"), numbers(3))
-	js, err := jetstream.New(dial(t, r.url))
-	r.must(err)
-	filler, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "filler", Subjects: []string{"filler"}})
-	r.must(err)
+	js := r.js()
+	filler := must.Get(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "filler", Subjects: []string{"filler"}}))(r)
 	for size := 256 << 10; size > 0; {
 		if _, err := js.Publish(t.Context(), "filler", make([]byte, size)); err != nil {
 			size /= 2
@@ -547,7 +475,7 @@ func TestFull(t *testing.T) {
 	}
 	for i := range 3 {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		_, err = session.Prompt(ctx, acp.TextBlock(fmt.Sprintf("say=3 full=%d", i)))
+		_, err := session.Prompt(ctx, acp.TextBlock(fmt.Sprintf("say=3 full=%d", i)))
 		if err == nil || ctx.Err() != nil {
 			t.Errorf("while JetStream is full, the prompt ended with %v", err)
 		}
@@ -556,7 +484,7 @@ func TestFull(t *testing.T) {
 			t.Errorf("the prompt ran %d times", n)
 		}
 	}
-	r.must(filler.Purge(t.Context()))
+	must.Do(r, filler.Purge(t.Context()))
 	r.eventually("the session works again", func() bool {
 		u.said(session)
 		_, err := session.Prompt(t.Context(), acp.TextBlock("say=3"))
@@ -568,70 +496,40 @@ func TestFull(t *testing.T) {
 func TestCancelOvertakes(t *testing.T) {
 	r := newRig(t)
 	begun, let, got := make(chan struct{}), make(chan struct{}), make(chan int, 1)
-	n, err := r.fleet(dial(t, r.url)).StartNode(t.Context(), natsacp.InProcess(func(ctx context.Context, tr rpc.Transport) error {
-		stream, err := tr.Connect(ctx)
-		if err != nil {
-			return err
+	before := 0
+	r.nodeOf(dial(r, r.url), "n1", scripted(func(method string, line []byte) string {
+		switch method {
+		case acp.MethodInitialize:
+			return `{"protocolVersion":1}`
+		case acp.MethodNewSession:
+			return `{"sessionId":"s"}`
+		case acp.MethodPrompt:
+			close(begun)
+			<-let
+		case acp.MethodCancel:
+			got <- before
+		default:
+			before += len(line)
 		}
-		for before := 0; ; {
-			line, err := stream.Read()
-			if err != nil {
-				return nil
-			}
-			var m struct {
-				ID     json.RawMessage
-				Method string
-			}
-			must(t, json.Unmarshal(line, &m))
-			result := ""
-			switch m.Method {
-			case acp.MethodInitialize:
-				result = `{"protocolVersion":1}`
-			case acp.MethodNewSession:
-				result = `{"sessionId":"s"}`
-			case acp.MethodPrompt:
-				close(begun)
-				<-let
-			case acp.MethodCancel:
-				got <- before
-			default:
-				before += len(line)
-			}
-			if result != "" {
-				if err := stream.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)); err != nil {
-					return nil
-				}
-			}
-		}
-	}), &natsacp.NodeOptions{Name: "n1", Logger: quiet})
-	r.must(err)
-	r.Cleanup(func() { r.must(n.Close()) })
+		return ""
+	}))
 	_, url := r.gateway("g1")
 	nc := dial(r, r.url)
-	spy, err := nc.SubscribeSync(">")
-	r.must(err)
-	r.must(nc.Flush())
-	stream, err := remote.Dial(url, nil).Connect(t.Context())
-	r.must(err)
-	defer stream.Close()
-	send := func(line string) { r.must(stream.Write([]byte(line))) }
-	send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`)
-	_, err = stream.Read()
-	r.must(err)
-	send(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}`)
-	_, err = stream.Read()
-	r.must(err)
-	send(`{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}`)
+	spy := must.Get(nc.SubscribeSync(">"))(r)
+	must.Do(r, nc.Flush())
+	c := r.raw(url)
+	c.ask(`"method":"initialize","params":{"protocolVersion":1}`)
+	c.ask(`"method":"session/new","params":{"cwd":"/w","mcpServers":[]}`)
+	c.send(ask("9", acp.MethodPrompt, promptOfS))
 	<-begun
 	const count, size = 14, 1 << 20
 	for range count {
-		send(`{"jsonrpc":"2.0","method":"_bulk","params":{"sessionId":"s","text":"` + strings.Repeat("x", size) + `"}}`)
+		c.send(`{"jsonrpc":"2.0","method":"_bulk","params":{"sessionId":"s","text":"` + strings.Repeat("x", size) + `"}}`)
 	}
-	send(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}`)
+	c.send(note(acp.MethodCancel, ""))
 	// The agent continues when the node has answered the gateway's frame with the cancellation; later it would overtake less.
 	for reply := ""; ; {
-		m, err := spy.NextMsgWithContext(t.Context())
-		r.must(err)
+		m := must.Get(spy.NextMsgWithContext(t.Context()))(r)
 		if strings.HasPrefix(m.Subject, "acp.up.") && m.Data[0] == 'c' {
 			reply = m.Reply
 		} else if m.Subject == reply {
@@ -649,37 +547,10 @@ func TestOddRequests(t *testing.T) {
 	r := newRig(t)
 	r.node("n1")
 	_, url := r.gateway("g1")
-	stream, err := remote.Dial(url, nil).Connect(t.Context())
-	r.must(err)
-	defer stream.Close()
-	id := 0
-	send := func(line string) {
+	c := r.raw(url)
+	ask := func(method, params string, questions ...func(id json.RawMessage)) string {
 		t.Helper()
-		r.must(stream.Write([]byte(line)))
-	}
-	// ask sends a request, and returns its answer; question is called with the id of a request of the agent.
-	ask := func(method, params string, question func(id json.RawMessage)) string {
-		t.Helper()
-		id++
-		send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params))
-		for {
-			line, err := stream.Read()
-			r.must(err)
-			var m struct {
-				ID            json.RawMessage
-				Method        string
-				Result, Error json.RawMessage
-			}
-			r.must(json.Unmarshal(line, &m))
-			switch {
-			case m.Method == acp.MethodRequestPermission:
-				question(m.ID)
-			case m.Method == "" && string(m.ID) != fmt.Sprint(id):
-				t.Errorf("the gateway answers nothing with %s", line)
-			case m.Method == "":
-				return string(m.Result) + string(m.Error)
-			}
-		}
+		return c.ask(fmt.Sprintf(`"method":%q,"params":%s`, method, params), questions...)
 	}
 	want := func(got, part string) {
 		t.Helper()
@@ -687,44 +558,27 @@ func TestOddRequests(t *testing.T) {
 			t.Errorf("the answer is %s, want %s", got, part)
 		}
 	}
-	want(ask("initialize", `{"protocolVersion":"one"}`, nil), "-32602")
-	want(ask("initialize", `{"protocolVersion":1}`, nil), "protocolVersion")
-	want(ask("initialize", `{"protocolVersion":1}`, nil), "-32600")
+	want(ask("initialize", `{"protocolVersion":"one"}`), "-32602")
+	want(ask("initialize", `{"protocolVersion":1}`), "protocolVersion")
+	want(ask("initialize", `{"protocolVersion":1}`), "-32600")
 	var made struct{ SessionID string }
-	r.must(json.Unmarshal([]byte(ask("session/new", `{"cwd":"/w","mcpServers":[]}`, nil)), &made))
+	must.Do(r, json.Unmarshal([]byte(ask("session/new", `{"cwd":"/w","mcpServers":[]}`)), &made))
 	session := fmt.Sprintf(`"sessionId":%q`, made.SessionID)
-	want(ask("session/delete", `{"sessionId":"unknown"}`, nil), "{}")
-	want(ask("session/load", `{"cwd":"/w","mcpServers":[]}`, nil), "-32602")
+	want(ask("session/delete", `{"sessionId":"unknown"}`), "{}")
+	want(ask("session/load", `{"cwd":"/w","mcpServers":[]}`), "-32602")
 	for range 3 {
-		want(ask("session/load", `{`+session+`,"cwd":"/w","mcpServers":7}`, nil), "-32602")
+		want(ask("session/load", `{`+session+`,"cwd":"/w","mcpServers":7}`), "-32602")
 	}
 	prompt := func(text string) string {
 		return fmt.Sprintf(`{%s,"prompt":[{"type":"text","text":%q}]}`, session, text)
 	}
-	want(ask("session/prompt", prompt("say=1"), nil), "end_turn")
+	want(ask("session/prompt", prompt("say=1")), "end_turn")
 	for i := range 30 { // a cancellation does not reach a prompt that follows it
-		send(`{"jsonrpc":"2.0","method":"session/cancel","params":{` + session + `}}`)
-		want(ask("session/prompt", prompt(fmt.Sprintf("say=1 n=%d", i)), nil), "end_turn")
+		c.send(`{"jsonrpc":"2.0","method":"session/cancel","params":{` + session + `}}`)
+		want(ask("session/prompt", prompt(fmt.Sprintf("say=1 n=%d", i))), "end_turn")
 	}
 	want(ask("session/prompt", prompt("ask"), func(id json.RawMessage) {
-		send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s}`, id)) // neither a result nor an error
+		c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s}`, id)) // neither a result nor an error
 	}), "-32603")
-	want(ask("session/prompt", prompt("say=2"), nil), "end_turn")
-}
-
-// What a node says after another one has taken its session is not stored, even if it was already on its way.
-func (r *rig) wantFenced(link string) {
-	r.Helper()
-	nc, err := nats.Connect(r.url)
-	r.must(err)
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	r.must(err)
-	log, err := js.Stream(r.Context(), "acp_log")
-	r.must(err)
-	last, err := log.GetLastMsgForSubject(r.Context(), "acp.log."+link)
-	r.must(err)
-	if len(last.Data) == 0 || last.Data[0] != 'F' {
-		r.Errorf("after the fence, there is %.100q", last.Data)
-	}
+	want(ask("session/prompt", prompt("say=2")), "end_turn")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/contrib/natsacp"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -38,19 +38,16 @@ func fast(ctx context.Context, t rpc.Transport) error {
 // ways returns the ways to reach the agent, by name.
 func ways(b testing.TB) map[string]func() acp.Transport {
 	url := serve(b)
-	f, err := natsacp.Open(b.Context(), dial(b, url), nil)
-	must(b, err)
-	n, err := f.StartNode(b.Context(), natsacp.InProcess(fast), nil)
-	must(b, err)
-	b.Cleanup(func() { must(b, n.Close()) })
-	g, err := f.StartGateway(b.Context(), nil)
-	must(b, err)
+	f := must.Get(natsacp.Open(b.Context(), dial(b, url), nil))(b)
+	n := must.Get(f.StartNode(b.Context(), natsacp.InProcess(fast), nil))(b)
+	b.Cleanup(func() { must.Do(b, n.Close()) })
+	g := must.Get(f.StartGateway(b.Context(), nil))(b)
 	fleet := httptest.NewServer(g)
 	direct := httptest.NewServer(remote.Handler(func(ctx context.Context, t rpc.Transport, _ *remote.Peer) error { return fast(ctx, t) }, nil))
 	b.Cleanup(func() {
 		fleet.Close()
 		direct.Close()
-		must(b, g.Close())
+		must.Do(b, g.Close())
 	})
 	socket := func(s *httptest.Server) func() acp.Transport {
 		return func() acp.Transport { return remote.Dial("ws"+strings.TrimPrefix(s.URL, "http"), nil) }
@@ -66,10 +63,8 @@ func ways(b testing.TB) map[string]func() acp.Transport {
 }
 
 func opened(b testing.TB, t acp.Transport) (*acp.ClientConn, *acp.ClientSession) {
-	conn, err := acp.Connect(b.Context(), t, acp.ClientHandlers{}, nil)
-	must(b, err)
-	s, err := conn.NewSession(b.Context(), &acp.NewSessionRequest{Cwd: "/w"})
-	must(b, err)
+	conn := must.Get(acp.Connect(b.Context(), t, acp.ClientHandlers{}, nil))(b)
+	s := must.Get(conn.NewSession(b.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(b)
 	return conn, s
 }
 
@@ -89,8 +84,7 @@ func BenchmarkCost(b *testing.B) {
 	took := func(what, text string) {
 		for _, name := range names {
 			begun := time.Now()
-			_, err := sessions[name].Prompt(b.Context(), acp.TextBlock(text))
-			must(b, err)
+			must.Get(sessions[name].Prompt(b.Context(), acp.TextBlock(text)))(b)
 			spent[what+name] += time.Since(begun)
 		}
 	}
@@ -104,30 +98,6 @@ func BenchmarkCost(b *testing.B) {
 	for _, name := range names {
 		b.ReportMetric(float64(spent["updates/"+name].Nanoseconds())/float64(b.N*updates), "ns/update-"+name)
 		b.ReportMetric(float64(spent["turns/"+name].Microseconds())/float64(b.N*100), "µs/turn-"+name)
-	}
-}
-
-// TestIdleMemory measures what idle sessions cost: their clients, gateway, node, server and agents, all in this process,
-// and the same without a fleet.
-func TestIdleMemory(t *testing.T) {
-	tier.Need(t, tier.Nightly)
-	all := ways(t)
-	used := func() uint64 {
-		runtime.GC()
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc + m.StackInuse
-	}
-	for _, name := range []string{"direct", "fleet"} {
-		for _, n := range []int{100, 900} {
-			before := used()
-			for range n {
-				conn, _ := opened(t, all[name]())
-				defer conn.Close()
-			}
-			t.Logf("%s: %d more idle sessions take %d KiB each", name, n, (used()-before)/uint64(n)>>10)
-		}
 	}
 }
 
@@ -167,20 +137,17 @@ func TestSlowProcesses(t *testing.T) {
 	var read atomic.Int64
 	transport := &paced{Transport: remote.Dial(c.gateways[0], &remote.DialOptions{Logger: quiet}), rate: *slowRate, read: &read}
 	updates := 0
-	conn, err := acp.Connect(t.Context(), transport, acp.ClientHandlers{
+	conn := must.Get(acp.Connect(t.Context(), transport, acp.ClientHandlers{
 		SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error {
 			updates++
 			return nil
 		},
-	}, nil)
-	must(t, err)
+	}, nil))(t)
 	defer conn.Close()
-	s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
-	must(t, err)
+	s := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
 	before := c.memory(t, true)
 	begun := time.Now()
-	_, err = s.Prompt(t.Context(), acp.TextBlock(strings.Repeat("u", *slowUpdates)))
-	must(t, err)
+	must.Get(s.Prompt(t.Context(), acp.TextBlock(strings.Repeat("u", *slowUpdates))))(t)
 	if updates != *slowUpdates {
 		t.Errorf("%d updates have arrived, want %d", updates, *slowUpdates)
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/contrib/natsacp"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -210,7 +211,7 @@ func newCluster(t *testing.T, servers, nodes, gateways int, what role) *cluster 
 	add := func(r role) {
 		r.URL, r.Journal, r.Replicas, r.Lease, r.Fast = strings.Join(urls, ","), filepath.Join(c.dir, "journal"), servers, what.Lease, what.Fast
 		p := &process{role: r, log: filepath.Join(c.dir, r.Name+".log")}
-		must(t, p.start())
+		must.Do(t, p.start())
 		t.Cleanup(func() { p.kill() })
 		c.all = append(c.all, p)
 	}
@@ -231,7 +232,7 @@ func newCluster(t *testing.T, servers, nodes, gateways int, what role) *cluster 
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		conn, err := net.Dial("tcp", c.all[len(c.all)-1].role.Listen)
 		if err == nil {
-			must(t, conn.Close())
+			must.Do(t, conn.Close())
 			return c
 		}
 		if time.Now().After(end) {
@@ -246,12 +247,10 @@ func (c *cluster) memory(t *testing.T, most bool) map[string]int {
 	member := map[bool]string{false: "VmRSS:", true: "VmHWM:"}[most]
 	all := map[string]int{}
 	for _, p := range c.all {
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-		must(t, err)
+		status := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid)))(t)
 		_, rest, _ := strings.Cut(string(status), member)
 		var size int
-		_, err = fmt.Sscan(rest, &size)
-		must(t, err)
+		must.Get(fmt.Sscan(rest, &size))(t)
 		all[p.role.Name] = size
 	}
 	return all
@@ -260,8 +259,7 @@ func (c *cluster) memory(t *testing.T, most bool) map[string]int {
 func freePorts(t *testing.T, n int) (ports []int) {
 	t.Helper()
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
+		l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 		defer l.Close()
 		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 	}
@@ -489,8 +487,7 @@ func TestChaos(t *testing.T) {
 	}
 
 	runs := map[string]int{}
-	journal, err := os.Open(filepath.Join(dir, "journal"))
-	must(t, err)
+	journal := must.Get(os.Open(filepath.Join(dir, "journal")))(t)
 	defer journal.Close()
 	for in := bufio.NewScanner(journal); in.Scan(); {
 		if runs[in.Text()]++; runs[in.Text()] > 1 {

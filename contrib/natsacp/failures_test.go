@@ -2,11 +2,11 @@ package natsacp_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/contrib/natsacp"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // valve is a dialer whose connections can be stopped, as if the process or the network had stopped.
@@ -92,8 +92,7 @@ func (c *valved) Write(p []byte) (int, error) {
 func (r *rig) valved() (*nats.Conn, *valve) {
 	r.Helper()
 	v := newValve()
-	nc, err := nats.Connect(r.url, nats.MaxReconnects(-1), nats.SetCustomDialer(v), nats.ReconnectWait(10*time.Millisecond))
-	r.must(err)
+	nc := must.Get(nats.Connect(r.url, nats.MaxReconnects(-1), nats.SetCustomDialer(v), nats.ReconnectWait(10*time.Millisecond)))(r)
 	r.Cleanup(nc.Close)
 	r.Cleanup(func() { v.set(false) })
 	return nc, v
@@ -102,18 +101,12 @@ func (r *rig) valved() (*nats.Conn, *valve) {
 // record returns the record of a session.
 func (r *rig) record(s *acp.ClientSession) natsacp.Session {
 	r.Helper()
-	nc, err := nats.Connect(r.url)
-	r.must(err)
-	defer nc.Close()
-	all, err := r.fleet(nc).Sessions(r.Context())
-	r.must(err)
-	for _, one := range all {
-		if one.ID == string(s.ID()) {
-			return one
-		}
+	all := must.Get(r.own().Sessions(r.Context()))(r)
+	at := slices.IndexFunc(all, func(one natsacp.Session) bool { return one.ID == string(s.ID()) })
+	if at < 0 {
+		r.Fatalf("there is no record of %s", s.ID())
 	}
-	r.Fatalf("there is no record of %s", s.ID())
-	return natsacp.Session{}
+	return all[at]
 }
 
 // patience is how long tests wait for what takes seconds on a machine that has nothing else to do.
@@ -171,7 +164,6 @@ func TestNodeReturns(t *testing.T) {
 		return err == nil && len(nodes) == 2 && nodes[0].Sessions == 0
 	})
 	u.wantSaid(u.prompt(s, "node"), "n2")
-	r.wantFenced(before.Link)
 	if n := r.ran(s, "say=1 wait=200 say=1000"); n != 1 {
 		t.Errorf("the prompt ran %d times", n)
 	}
@@ -181,148 +173,13 @@ func TestNodeReturns(t *testing.T) {
 	}
 }
 
-// recorder keeps what a client receives.
-type recorder struct {
-	rpc.Transport
-	mu    sync.Mutex
-	lines []string
-}
-
-func (rec *recorder) Connect(ctx context.Context) (rpc.Stream, error) {
-	stream, err := rec.Transport.Connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return rpc.Wrap(stream, rpc.Wrapper{Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
-		line, err := next()
-		rec.mu.Lock()
-		defer rec.mu.Unlock()
-		rec.lines = append(rec.lines, string(line))
-		return line, err
-	}}), nil
-}
-
-// asked returns the ids of the permission requests.
-func (rec *recorder) asked() (ids []string) {
-	rec.mu.Lock()
-	defer rec.mu.Unlock()
-	for _, line := range rec.lines {
-		var m struct {
-			ID     json.RawMessage
-			Method string
-		}
-		if json.Unmarshal([]byte(line), &m) == nil && m.Method == acp.MethodRequestPermission {
-			ids = append(ids, string(m.ID))
-		}
-	}
-	return ids
-}
-
-// When a gateway dies, the turn continues. A client that comes back gets what was asked meanwhile, under the same id.
-func TestGatewayDies(t *testing.T) {
-	r := newRig(t)
-	r.node("n1")
-	nc, valve := r.valved()
-	dying, err := r.fleet(nc).StartGateway(t.Context(), &natsacp.GatewayOptions{
-		Name: "g1", Logger: quiet, Server: &remote.HandlerOptions{Logger: quiet},
-	})
-	r.must(err)
-	server := newServer(t, dying)
-	first := &recorder{Transport: remote.Dial(server.url, nil)}
-	asked := make(chan struct{})
-	u := r.user("", func(u *user) {
-		u.transport = first
-		u.accept = map[string]string{"PRM-5": "the gateway dies"}
-		u.ask = func(ctx context.Context, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
-			close(asked)
-			<-ctx.Done()
-			return nil, context.Cause(ctx)
-		}
-	})
-	s := u.session()
-	go s.Prompt(t.Context(), acp.TextBlock("ask say=3 node"))
-	<-asked
-	valve.set(true) // it does not tell anyone
-	defer valve.set(false)
-	server.kill()
-
-	_, url := r.gateway("g2")
-	second := &recorder{Transport: remote.Dial(url, nil)}
-	again := r.user("", func(u *user) { u.transport = second })
-	resumed, err := again.ResumeSession(t.Context(), &acp.ResumeSessionRequest{SessionID: s.ID(), Cwd: "/w"})
-	r.must(err)
-	again.await(resumed, "yes"+numbers(3)+"n1")
-	if one, two := first.asked(), second.asked(); len(one) != 1 || len(two) != 1 || one[0] != two[0] {
-		t.Errorf("the ids of the permission request are %v and %v", one, two)
-	}
-	r.eventually("the turn is done", func() bool { return r.record(s).Turn.State == natsacp.TurnDone })
-	again.said(resumed)
-	again.wantSaid(again.prompt(resumed, "say=2"), numbers(2))
-	if got := r.record(s); got.Turn.Number != 2 || got.Epoch != 1 {
-		t.Errorf("the record is %+v", got)
-	}
-}
-
-// Another connection that loads an idle session has its history, and takes it from the first one.
-func TestLoad(t *testing.T) {
-	r := newRig(t)
-	r.node("n1")
-	r.node("n2")
-	_, url := r.gateway("g1")
-	one, two := r.user(url), r.user(url)
-	s := one.session()
-	one.wantSaid(one.prompt(s, "say=100"), numbers(100))
-	loaded, err := two.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"})
-	r.must(err)
-	two.wantSaid(two.said(loaded), numbers(100))
-	two.wantSaid(two.prompt(loaded, "say=1"), numbers(1))
-	// If the prompt of the first turn was still being passed on, the client has attached to its agent.
-	if got := r.record(s); got.Epoch > 2 || got.Turn.Number != 2 {
-		t.Errorf("the record is %+v", got)
-	}
-	one.wantSaid(one.prompt(s, "say=2"), numbers(2)) // and back
-	two.wantSaid(two.prompt(loaded, "say=3"), numbers(3))
-}
-
-// Sessions of a drained node continue elsewhere, after their turns. Clients notice nothing.
-func TestDrain(t *testing.T) {
-	r := newRig(t)
-	n1 := r.node("n1")
-	_, url := r.gateway("g1")
-	u := r.user(url)
-	idle, busy := u.session(), u.session()
-	u.wantSaid(u.prompt(idle, "node"), "n1")
-	done := make(chan error, 1)
-	go func() {
-		_, err := busy.Prompt(t.Context(), acp.TextBlock("say=1 ask node"))
-		done <- err
-	}()
-	r.eventually("the permission is asked for", func() bool { return r.ran(busy, "say=1 ask node") == 1 })
-	r.node("n2")
-	r.must(r.fleet(dial(r, r.url)).Drain(t.Context(), "n1"))
-	u.wantSaid(u.prompt(idle, "node"), "n2")
-	r.must(<-done)
-	u.wantSaid(u.said(busy), numbers(1)+"yes"+"n1")
-	<-n1.Drained()
-	u.wantSaid(u.prompt(busy, "node"), "n2")
-	r.must(n1.Close())
-	u.wantSaid(u.prompt(idle, "say=2 node"), numbers(2)+"n2")
-	if err := r.fleet(dial(r, r.url)).Drain(t.Context(), "n1"); err == nil {
-		t.Error("a node was drained that does not exist")
-	}
-}
-
 // A gateway that loses its connection to NATS reads what it has missed.
 func TestGap(t *testing.T) {
 	r := newRig(t)
 	r.node("n1")
 	nc, valve := r.valved()
-	g, err := r.fleet(nc).StartGateway(t.Context(), &natsacp.GatewayOptions{
-		Name: "g1", Logger: quiet, Server: &remote.HandlerOptions{Logger: quiet},
-	})
-	r.must(err)
-	server := newServer(t, g)
-	u := r.user(server.url)
+	_, front := r.gatewayOn(nc, "g1")
+	u := r.user("ws://" + front.Addr())
 	s := u.session()
 	done := make(chan error, 1)
 	go func() {
@@ -334,7 +191,7 @@ func TestGap(t *testing.T) {
 		valve.cut()
 		time.Sleep(60 * time.Millisecond) // it is reconnected, and cut again
 	}
-	r.must(<-done)
+	must.Do(r, <-done)
 	u.wantSaid(u.said(s), strings.Repeat(numbers(10), 5))
 }
 
@@ -355,7 +212,7 @@ func TestSlowClient(t *testing.T) {
 	}()
 	var last uint64
 	r.eventually("the agent is stopped", func() bool {
-		size := r.logSize()
+		size := r.log().CachedInfo().State.Bytes
 		still := size == last && size > 0
 		last = size
 		if !still {
@@ -368,7 +225,7 @@ func TestSlowClient(t *testing.T) {
 		t.Errorf("%d bytes were sent to a client that does not read, want %d at most", last, most)
 	}
 	close(transport.gate)
-	r.must(<-done)
+	must.Do(r, <-done)
 	u.wantSaid(u.said(s), numbers(1)+strings.Repeat("x", size*total))
 }
 
@@ -420,24 +277,21 @@ func TestPages(t *testing.T) {
 	_, url := r.gateway("g1", annAndBob)
 	bob := r.as(url, "b")
 	want := map[acp.SessionID]bool{bob.session().ID(): true, bob.session().ID(): true}
-	store, err := natsacp.OpenStore(t.Context(), dial(t, r.url), r.opts)
-	r.must(err)
+	store := must.Get(natsacp.OpenStore(t.Context(), dial(t, r.url), r.opts))(r)
 	defer store.Close()
 	for i := range 120 { // of somebody else, and newer
 		now := time.Now().Add(time.Hour)
-		r.must(store.Create(t.Context(), sessionstore.Record{Info: sessionstore.Info{
+		must.Do(r, store.Create(t.Context(), sessionstore.Record{Info: sessionstore.Info{
 			ID: acp.SessionID(fmt.Sprintf("of-ann-%d", i)), Cwd: "/w", Created: now, Updated: now,
 		}}))
 	}
 	for range 2 {
-		page, err := bob.ListSessions(t.Context(), &acp.ListSessionsRequest{})
-		r.must(err)
+		page := must.Get(bob.ListSessions(t.Context(), &acp.ListSessionsRequest{}))(r)
 		if next, more := page.NextCursor.Get(); more || len(page.Sessions) != 2 || !want[page.Sessions[0].SessionID] || !want[page.Sessions[1].SessionID] {
 			t.Errorf("the list is %+v, and more after %q", page.Sessions, next)
 		}
 	}
-	page, err := store.List(t.Context(), sessionstore.Query{})
-	r.must(err)
+	page := must.Get(store.List(t.Context(), sessionstore.Query{}))(r)
 	for _, cursor := range []string{page.Next, "x"} {
 		_, err := bob.ListSessions(t.Context(), &acp.ListSessionsRequest{Cursor: acp.Some(cursor)})
 		if !errors.Is(err, acp.ErrInvalidParams) {
@@ -481,36 +335,23 @@ func TestPrincipals(t *testing.T) {
 		u    *user
 		want acp.SessionID
 	}{{ann, hers.ID()}, {bob, his.ID()}} {
-		page, err := test.u.ListSessions(t.Context(), &acp.ListSessionsRequest{})
-		r.must(err)
+		page := must.Get(test.u.ListSessions(t.Context(), &acp.ListSessionsRequest{}))(r)
 		if len(page.Sessions) != 1 || page.Sessions[0].SessionID != test.want {
 			t.Errorf("the list is %+v, want %s", page.Sessions, test.want)
 		}
 	}
-	stolen := bob.Session(hers.ID())
-	for name, do := range map[string]func() error{
-		"load": func() error {
-			_, err := bob.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: hers.ID(), Cwd: "/w"})
-			return err
-		},
-		"resume": func() error {
-			_, err := bob.ResumeSession(t.Context(), &acp.ResumeSessionRequest{SessionID: hers.ID(), Cwd: "/w"})
-			return err
-		},
-		"prompt": func() error { _, err := stolen.Prompt(t.Context(), acp.TextBlock("say=1")); return err },
-		"close": func() error {
-			_, err := rpc.Call[struct{}](t.Context(), bob, acp.MethodCloseSession, &acp.CloseSessionRequest{SessionID: hers.ID()})
-			return err
-		},
-	} {
-		if err := do(); !errors.Is(err, acp.ErrResourceNotFound) {
+	attempts := bob.tries(hers.ID())
+	must.Do(r, attempts["delete"]) // as for a session that does not exist
+	delete(attempts, "delete")
+	_, attempts["prompt"] = bob.Session(hers.ID()).Prompt(t.Context(), acp.TextBlock("say=1"))
+	_, attempts["close"] = rpc.Call[struct{}](t.Context(), bob, acp.MethodCloseSession, &acp.CloseSessionRequest{SessionID: hers.ID()})
+	for name, err := range attempts {
+		if !errors.Is(err, acp.ErrResourceNotFound) {
 			t.Errorf("%s of another's session: %v", name, err)
 		}
 	}
-	_, err := bob.DeleteSession(t.Context(), &acp.DeleteSessionRequest{SessionID: hers.ID()})
-	r.must(err) // as for a session that does not exist
 	ann.wantSaid(ann.prompt(hers, "say=3"), numbers(3))
-	r.must(hers.Delete(t.Context()))
+	must.Do(r, hers.Delete(t.Context()))
 	if page, err := ann.ListSessions(t.Context(), &acp.ListSessionsRequest{}); err != nil || len(page.Sessions) != 0 {
 		t.Errorf("after the deletion the list is %+v, %v", page, err)
 	}
@@ -537,60 +378,6 @@ func TestLongPrompt(t *testing.T) {
 	}
 }
 
-// A message that a node may have got is not sent to another one, even if the node says that it has not: it may be another
-// process with the same name. One that it surely did not get is.
-func TestUnsure(t *testing.T) {
-	for _, test := range []struct {
-		name string
-		lost int // answers
-		want int // agents
-	}{{"refused at once", 0, 2}, {"an answer is lost", 1, 1}} {
-		t.Run(test.name, func(t *testing.T) {
-			r := newRig(t)
-			nc := dial(t, r.url)
-			r.fleet(nc)
-			js, err := jetstream.New(nc)
-			r.must(err)
-			members, err := js.KeyValue(t.Context(), "acp_members")
-			r.must(err)
-			_, err = members.PutString(t.Context(), "node.fake", `{"name":"fake"}`)
-			r.must(err)
-			var mu sync.Mutex
-			opens, lost := 0, 0
-			_, err = nc.Subscribe("acp.open.fake", func(m *nats.Msg) {
-				mu.Lock()
-				defer mu.Unlock()
-				if opens++; opens == 1 {
-					m.Respond([]byte(`{"node":"fake"}`))
-				} else {
-					m.Respond([]byte(`{"error":"that is enough"}`))
-				}
-			})
-			r.must(err)
-			_, err = nc.Subscribe("acp.up.fake.*", func(m *nats.Msg) {
-				mu.Lock()
-				defer mu.Unlock()
-				if lost < test.lost {
-					lost++
-					return
-				}
-				m.Respond([]byte("-"))
-			})
-			r.must(err)
-			r.must(nc.Flush())
-			_, url := r.gateway("g1")
-			if _, err := acp.Connect(t.Context(), remote.Dial(url, nil), acp.ClientHandlers{}, nil); err == nil {
-				t.Error("there is an agent")
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if opens != test.want {
-				t.Errorf("the gateway asked for %d agents, want %d", opens, test.want)
-			}
-		})
-	}
-}
-
 // A session that was closed can be deleted, loaded again, and deleted by another connection.
 func TestDelete(t *testing.T) {
 	r := newRig(t)
@@ -598,26 +385,22 @@ func TestDelete(t *testing.T) {
 	_, url := r.gateway("g1")
 	u, other := r.user(url), r.user(url)
 	list := func() int {
-		page, err := other.ListSessions(t.Context(), &acp.ListSessionsRequest{})
-		r.must(err)
+		page := must.Get(other.ListSessions(t.Context(), &acp.ListSessionsRequest{}))(r)
 		return len(page.Sessions)
 	}
 	closed, open, loaded := u.session(), u.session(), u.session()
 	for _, s := range []*acp.ClientSession{closed, open, loaded} {
 		u.wantSaid(u.prompt(s, "say=2"), numbers(2))
 	}
-	r.must(closed.Close(t.Context()))
-	_, err := u.DeleteSession(t.Context(), &acp.DeleteSessionRequest{SessionID: closed.ID()})
-	r.must(err)
-	r.must(loaded.Close(t.Context()))
-	again, err := u.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: loaded.ID(), Cwd: "/w"})
-	r.must(err)
+	must.Do(r, closed.Close(t.Context()))
+	must.Get(u.DeleteSession(t.Context(), &acp.DeleteSessionRequest{SessionID: closed.ID()}))(r)
+	must.Do(r, loaded.Close(t.Context()))
+	again := must.Get(u.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: loaded.ID(), Cwd: "/w"}))(r)
 	u.wantSaid(u.said(again), numbers(2))
 	if n := list(); n != 2 {
 		t.Errorf("%d sessions are left", n)
 	}
-	_, err = other.DeleteSession(t.Context(), &acp.DeleteSessionRequest{SessionID: open.ID()})
-	r.must(err)
+	must.Get(other.DeleteSession(t.Context(), &acp.DeleteSessionRequest{SessionID: open.ID()}))(r)
 	if n := list(); n != 1 {
 		t.Errorf("%d sessions are left", n)
 	}
@@ -631,10 +414,7 @@ func TestLateAnswer(t *testing.T) {
 	_, url := r.gateway("g1")
 	u := r.user(url)
 	s := u.session()
-	js, err := jetstream.New(dial(t, r.url))
-	r.must(err)
-	members, err := js.KeyValue(t.Context(), "acp_members")
-	r.must(err)
+	members := must.Get(r.js().KeyValue(t.Context(), "acp_members"))(r)
 	done := make(chan error, 1)
 	go func() {
 		_, err := s.Prompt(t.Context(), acp.TextBlock("say=1 wait=2500 say=1"))
@@ -643,16 +423,14 @@ func TestLateAnswer(t *testing.T) {
 	u.await(s, "0;")
 	u.said(s)
 	for range 3 {
-		entry, err := members.Get(t.Context(), "node.n1")
-		r.must(err)
-		revision, err := members.Put(t.Context(), "node.n1", entry.Value())
-		r.must(err)
+		entry := must.Get(members.Get(t.Context(), "node.n1"))(r)
+		revision := must.Get(members.Put(t.Context(), "node.n1", entry.Value()))(r)
 		r.eventually("the node has renewed its lease", func() bool {
 			entry, err := members.Get(t.Context(), "node.n1")
 			return err == nil && entry.Revision() > revision
 		})
 	}
-	r.must(<-done)
+	must.Do(r, <-done)
 	u.wantSaid(u.said(s), numbers(1))
 	if !n.Ready() {
 		t.Error("the node is not ready")
@@ -694,18 +472,12 @@ func TestCannotRestore(t *testing.T) {
 			},
 		}, nil)
 	})
-	start := func(name string) *natsacp.Node {
-		n, err := r.fleet(dial(t, r.url)).StartNode(t.Context(), agent, &natsacp.NodeOptions{Name: name, Logger: quiet})
-		r.must(err)
-		return n
-	}
-	first := start("n1")
+	first := r.nodeOf(dial(r, r.url), "n1", agent)
 	_, url := r.gateway("g1")
 	u := r.user(url)
 	s := u.session()
-	second := start("n2")
-	defer second.Close()
-	r.must(first.Close())
+	r.nodeOf(dial(r, r.url), "n2", agent)
+	must.Do(r, first.Close())
 	if _, err := s.Prompt(t.Context(), acp.TextBlock("hello")); err == nil || !strings.Contains(err.Error(), "cannot load sessions") {
 		t.Errorf("the prompt ended with %v", err)
 	}

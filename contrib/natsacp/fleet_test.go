@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -24,6 +24,8 @@ import (
 	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/contrib/natsacp"
+	"github.com/acpgo/sdk/internal/test/cutproxy"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // rig is a fleet in this process.
@@ -34,30 +36,35 @@ type rig struct {
 	// connect connects agents to their store.
 	connect func() (*nats.Conn, error)
 
+	nc *nats.Conn // of the test
+
 	mu   sync.Mutex
 	runs map[string]int // how often each prompt was run
 }
 
-func newRig(t *testing.T) *rig {
+func newRig(t *testing.T, change ...func(*server.Options)) *rig {
 	r := &rig{
-		T: t, url: serve(t), runs: map[string]int{},
+		T: t, url: serve(t, change...), runs: map[string]int{},
 		opts: &natsacp.Options{InMemory: true, Lease: 20 * time.Second},
 	}
 	r.connect = func() (*nats.Conn, error) { return nats.Connect(r.url) }
+	r.nc = dial(r, r.url)
 	return r
-}
-
-func (r *rig) must(err error) {
-	r.Helper()
-	must(r, err)
 }
 
 func (r *rig) fleet(nc *nats.Conn) *natsacp.Fleet {
 	r.Helper()
-	f, err := natsacp.Open(r.Context(), nc, r.opts)
-	r.must(err)
+	f := must.Get(natsacp.Open(r.Context(), nc, r.opts))(r)
 	return f
 }
+
+// own is the fleet as the test has it.
+func (r *rig) own() *natsacp.Fleet { return r.fleet(r.nc) }
+
+func (r *rig) js() jetstream.JetStream { return must.Get(jetstream.New(r.nc))(r) }
+
+// log is what agents have said.
+func (r *rig) log() jetstream.Stream { return must.Get(r.js().Stream(r.Context(), "acp_log"))(r) }
 
 // quiet drops what nodes and gateways log: the tests make them fail.
 var quiet = slog.New(slog.DiscardHandler)
@@ -70,12 +77,16 @@ func (r *rig) node(name string, change ...func(*natsacp.NodeOptions)) *natsacp.N
 
 func (r *rig) nodeOn(nc *nats.Conn, name string, change ...func(*natsacp.NodeOptions)) *natsacp.Node {
 	r.Helper()
+	return r.nodeOf(nc, name, r.agent(name), change...)
+}
+
+func (r *rig) nodeOf(nc *nats.Conn, name string, agent natsacp.Agent, change ...func(*natsacp.NodeOptions)) *natsacp.Node {
+	r.Helper()
 	opts := &natsacp.NodeOptions{Name: name, Logger: quiet}
 	for _, c := range change {
 		c(opts)
 	}
-	n, err := r.fleet(nc).StartNode(r.Context(), r.agent(name), opts)
-	r.must(err)
+	n := must.Get(r.fleet(nc).StartNode(r.Context(), agent, opts))(r)
 	r.Cleanup(func() {
 		if err := n.Close(); err != nil && !nc.IsClosed() {
 			r.Errorf("closing node %s: %v", name, err)
@@ -200,64 +211,32 @@ func act(ctx context.Context, t *agentkit.Turn[any], node, text string) error {
 // gateway starts a gateway, and returns its URL, for WebSocket.
 func (r *rig) gateway(name string, change ...func(*natsacp.GatewayOptions)) (*natsacp.Gateway, string) {
 	r.Helper()
+	g, front := r.gatewayOn(dial(r, r.url), name, change...)
+	return g, "ws://" + front.Addr()
+}
+
+// gatewayOn starts a gateway behind a proxy. Who closes that ends the connections of clients, as if the gateway's process
+// had died.
+func (r *rig) gatewayOn(nc *nats.Conn, name string, change ...func(*natsacp.GatewayOptions)) (*natsacp.Gateway, *cutproxy.Proxy) {
+	r.Helper()
 	opts := &natsacp.GatewayOptions{Name: name, Logger: quiet, OpenTimeout: patience, Server: &remote.HandlerOptions{Logger: quiet}}
 	for _, c := range change {
 		c(opts)
 	}
-	nc := dial(r, r.url)
-	g, err := r.fleet(nc).StartGateway(r.Context(), opts)
-	r.must(err)
-	return g, newServer(r.T, g).url
-}
-
-// httpServer serves a gateway. kill ends it, as if its process had died.
-type httpServer struct {
-	*httptest.Server
-	net.Listener
-	url string // for WebSocket
-
-	mu    sync.Mutex
-	conns []net.Conn
-}
-
-func (s *httpServer) Accept() (net.Conn, error) {
-	conn, err := s.Listener.Accept()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.conns = append(s.conns, conn)
-	return conn, err
-}
-
-func newServer(t *testing.T, g *natsacp.Gateway) *httpServer {
-	s := &httpServer{Server: httptest.NewUnstartedServer(g)}
-	s.Listener, s.Server.Listener = s.Server.Listener, s
-	s.Start()
-	s.url = "ws" + strings.TrimPrefix(s.URL, "http")
-	t.Cleanup(func() {
+	g := must.Get(r.fleet(nc).StartGateway(r.Context(), opts))(r)
+	s := httptest.NewServer(g)
+	front := must.Get(cutproxy.New(s.Listener.Addr().String()))(r)
+	r.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_ = g.Shutdown(ctx) // some tests leave clients
-		s.kill()
+		front.Close()
+		s.Close()
 		if err := g.Close(); err != nil {
-			t.Errorf("closing gateway %s: %v", g.Name(), err)
+			r.Errorf("closing gateway %s: %v", name, err)
 		}
 	})
-	return s
-}
-
-func (s *httpServer) Addr() net.Addr { return s.Listener.Addr() }
-func (s *httpServer) Close() error   { return s.Listener.Close() }
-
-// kill ends the server, with its WebSockets.
-func (s *httpServer) kill() {
-	s.mu.Lock()
-	for _, conn := range s.conns {
-		if conn != nil {
-			conn.Close()
-		}
-	}
-	s.mu.Unlock()
-	s.Server.Close()
+	return g, front
 }
 
 // slow is a transport whose stream is not read while it is shut.
@@ -279,19 +258,6 @@ func (s *slow) Connect(ctx context.Context) (rpc.Stream, error) {
 		}
 		return line, err
 	}}), nil
-}
-
-// logSize returns how many bytes are in the log.
-func (r *rig) logSize() uint64 {
-	r.Helper()
-	nc, err := nats.Connect(r.url)
-	r.must(err)
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	r.must(err)
-	stream, err := js.Stream(r.Context(), "acp_log")
-	r.must(err)
-	return stream.CachedInfo().State.Bytes
 }
 
 // user is a client.
@@ -319,7 +285,7 @@ func (r *rig) user(url string, change ...func(*user)) *user {
 	if u.transport == nil {
 		u.transport = remote.Dial(url, nil)
 	}
-	conn, err := acp.Connect(r.Context(), conformance.Tap(r, conformance.Client, u.transport, &conformance.TapOptions{Accept: u.accept}), acp.ClientHandlers{
+	conn := must.Get(acp.Connect(r.Context(), conformance.Tap(r, conformance.Client, u.transport, &conformance.TapOptions{Accept: u.accept}), acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, s *acp.ClientSession, n *acp.SessionNotification) error {
 			if text := n.Update.AgentText(); text != "" {
 				u.mu.Lock()
@@ -335,8 +301,7 @@ func (r *rig) user(url string, change ...func(*user)) *user {
 		RequestPermission: func(ctx context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			return u.ask(ctx, req)
 		},
-	}, nil)
-	r.must(err)
+	}, nil))(r)
 	u.ClientConn = conn
 	r.Cleanup(func() { conn.Close() })
 	return u
@@ -344,8 +309,7 @@ func (r *rig) user(url string, change ...func(*user)) *user {
 
 func (u *user) session() *acp.ClientSession {
 	u.Helper()
-	s, err := u.NewSession(u.Context(), &acp.NewSessionRequest{Cwd: "/w"})
-	u.must(err)
+	s := must.Get(u.NewSession(u.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(u)
 	return s
 }
 
@@ -379,8 +343,7 @@ func (u *user) await(s *acp.ClientSession, text string) {
 // prompt runs a turn, and returns its text.
 func (u *user) prompt(s *acp.ClientSession, text string) string {
 	u.Helper()
-	res, err := s.Prompt(u.Context(), acp.TextBlock(text))
-	u.must(err)
+	res := must.Get(s.Prompt(u.Context(), acp.TextBlock(text)))(u)
 	if res.StopReason != acp.StopReasonEndTurn {
 		u.Errorf("the turn ended with %q", res.StopReason)
 	}
@@ -408,7 +371,7 @@ func TestTurn(t *testing.T) {
 		t.Run(scheme, func(t *testing.T) {
 			r := newRig(t)
 			r.node("n1")
-			fleet := r.fleet(dial(r, r.url))
+			fleet := r.own()
 			defer r.eventually("the node says which version its agents speak", func() bool {
 				nodes, err := fleet.Nodes(t.Context())
 				return err == nil && len(nodes) == 1 && nodes[0].Protocol == 1

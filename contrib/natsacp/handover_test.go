@@ -19,6 +19,7 @@ import (
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/contrib/natsacp"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -151,8 +152,6 @@ func (w *walk) agent() natsacp.Agent {
 type walk struct {
 	*rig
 	*rand.Rand
-	js      jetstream.JetStream
-	nc      *nats.Conn
 	started chan *puppet
 	count   int
 	nodes   []string // that take sessions
@@ -182,11 +181,7 @@ type place struct {
 func newWalk(t *testing.T, seed uint64) *walk {
 	w := &walk{rig: newRig(t), Rand: rand.New(rand.NewPCG(seed, 1)), started: make(chan *puppet, 10)}
 	w.opts.Lease = time.Hour
-	w.nc = dial(w, w.url)
-	w.fleet(w.nc)
-	js, err := jetstream.New(w.nc)
-	w.must(err)
-	w.js = js
+	w.own()
 	return w
 }
 
@@ -199,11 +194,10 @@ func (w *walk) name(prefix string) string {
 func (w *walk) ready() string {
 	w.Helper()
 	if len(w.nodes) < 2 || w.IntN(4) == 0 {
-		n, err := w.fleet(w.nc).StartNode(w.Context(), w.agent(), &natsacp.NodeOptions{
+		n := must.Get(w.own().StartNode(w.Context(), w.agent(), &natsacp.NodeOptions{
 			Name: w.name("n"), Logger: quiet, CloseTime: time.Hour,
-		})
-		w.must(err)
-		w.Cleanup(func() { w.must(n.Close()) })
+		}))(w)
+		w.Cleanup(func() { must.Do(w, n.Close()) })
 		w.nodes = append(w.nodes, n.Name())
 	}
 	return w.nodes[w.IntN(len(w.nodes))]
@@ -213,8 +207,7 @@ func (w *walk) ready() string {
 func (w *walk) place() *place {
 	w.Helper()
 	p := &place{walk: w, node: w.ready(), link: w.name("L"), gen: 1, attached: true}
-	m, err := w.nc.Request("acp.open."+p.node, fmt.Appendf(nil, `{"link":%q,"gateway":"a"}`, p.link), patience)
-	w.must(err)
+	m := must.Get(w.nc.Request("acp.open."+p.node, fmt.Appendf(nil, `{"link":%q,"gateway":"a"}`, p.link), patience))(w)
 	want(w, "the answer of the node", string(m.Data), fmt.Sprintf(`{"node":%q}`, p.node))
 	p.agent = next(w, w.started, "an agent")
 	p.send(ask(`"i"`, "initialize", `{"protocolVersion":1}`))
@@ -225,8 +218,7 @@ func (w *walk) place() *place {
 
 func (p *place) request(f packet) string {
 	p.Helper()
-	m, err := p.nc.Request("acp.up."+p.node+"."+p.link, f.encode(), patience)
-	p.must(err)
+	m := must.Get(p.nc.Request("acp.up."+p.node+"."+p.link, f.encode(), patience))(p)
 	return string(m.Data)
 }
 
@@ -254,7 +246,7 @@ func (p *place) gets(what string) string {
 // say makes the agent say something, which is in the log then, or not if known is empty.
 func (p *place) say(line, known string) {
 	p.Helper()
-	p.must(p.agent.stream.Write([]byte(line)))
+	must.Do(p, p.agent.stream.Write([]byte(line)))
 	if known != "" {
 		p.logs(known)
 	}
@@ -272,8 +264,7 @@ func (p *place) check() (stored, frames uint64) {
 	p.Helper()
 	var got []string
 	read := func() bool {
-		log, err := p.js.Stream(p.Context(), "acp_log")
-		p.must(err)
+		log := must.Get(p.js().Stream(p.Context(), "acp_log"))(p)
 		got, stored, frames = nil, 0, 0
 		for {
 			m, err := log.GetMsg(p.Context(), stored+1, jetstream.WithGetMsgSubject("acp.log."+p.link))
@@ -315,8 +306,7 @@ func (w *walk) checkRecord() {
 	}
 	var got natsacp.Session
 	same := func() bool {
-		all, err := w.fleet(w.nc).Sessions(w.Context())
-		w.must(err)
+		all := must.Get(w.own().Sessions(w.Context()))(w)
 		got = all[0]
 		return got.Epoch == model.Epoch && got.Turn == model.Turn && got.Node == model.Node && got.Link == model.Link &&
 			got.Last == model.Last
@@ -532,7 +522,7 @@ var steps = map[string]func(w *walk, p *place) bool{
 		if p == nil || p.draining {
 			return false
 		}
-		w.must(w.fleet(w.nc).Drain(w.Context(), p.node))
+		must.Do(w, w.own().Drain(w.Context(), p.node))
 		w.nodes = slices.DeleteFunc(w.nodes, func(name string) bool { return name == p.node })
 		if p.draining = true; p.running == "" {
 			p.leaves()
@@ -543,7 +533,7 @@ var steps = map[string]func(w *walk, p *place) bool{
 		if p == nil {
 			return false
 		}
-		w.must(p.agent.stream.Close())
+		must.Do(w, p.agent.stream.Close())
 		p.log = append(p.log, "e")
 		p.released(p)
 		w.eventually("the node has no such link", func() bool { return p.request(packet{kind: 't'}) == "-" })
@@ -553,9 +543,8 @@ var steps = map[string]func(w *walk, p *place) bool{
 		if p == nil || w.IntN(2) == 0 {
 			return false
 		}
-		members, err := w.js.KeyValue(w.Context(), "acp_members")
-		w.must(err)
-		w.must(members.Delete(w.Context(), "node."+p.node))
+		members := must.Get(w.js().KeyValue(w.Context(), "acp_members"))(w)
+		must.Do(w, members.Delete(w.Context(), "node."+p.node))
 		w.nodes = slices.DeleteFunc(w.nodes, func(name string) bool { return name == p.node })
 		w.take()
 		switch {
@@ -627,32 +616,28 @@ type front struct {
 func newFront(t *testing.T, seed uint64) *front {
 	f := &front{walk: newWalk(t, seed), opens: make(chan *nats.Msg, 100), ups: make(chan *nats.Msg, 100), node: "f1",
 		answers: map[string][]byte{}}
-	members, err := f.js.KeyValue(t.Context(), "acp_members")
-	f.must(err)
+	members := must.Get(f.js().KeyValue(t.Context(), "acp_members"))(f)
 	for _, name := range []string{"f1", "f2"} {
-		_, err = members.Put(t.Context(), "node."+name, fmt.Appendf(nil, `{"name":%q,"max":10}`, name))
-		f.must(err)
+		must.Get(members.Put(t.Context(), "node."+name, fmt.Appendf(nil, `{"name":%q,"max":10}`, name)))(f)
 	}
 	for subject, to := range map[string]chan *nats.Msg{"acp.open.*": f.opens, "acp.up.*.*": f.ups} {
-		_, err := f.nc.ChanSubscribe(subject, to)
-		f.must(err)
+		must.Get(f.nc.ChanSubscribe(subject, to))(f)
 	}
 	_, url := f.gateway("g")
-	f.client, err = remote.Dial(url, nil).Connect(t.Context())
-	f.must(err)
+	f.client = must.Get(remote.Dial(url, nil).Connect(t.Context()))(f)
+	f.Cleanup(func() { f.client.Close() })
 	return f
 }
 
 func (f *front) write(line string) {
 	f.Helper()
-	f.must(f.client.Write([]byte(line)))
+	must.Do(f, f.client.Write([]byte(line)))
 }
 
 // reads checks what the client gets next.
 func (f *front) reads(what string) {
 	f.Helper()
-	line, err := f.client.Read()
-	f.must(err)
+	line := must.Get(f.client.Read())(f)
 	if got := brief(f, string(line)); !strings.HasPrefix(got, what) {
 		f.Fatalf("the client has got %q, want %q", got, what)
 	}
@@ -663,10 +648,10 @@ func (f *front) opensLink() {
 	f.Helper()
 	m := next(f, f.opens, "a request for an agent")
 	var o struct{ Link string }
-	f.must(json.Unmarshal(m.Data, &o))
+	must.Do(f, json.Unmarshal(m.Data, &o))
 	f.node = strings.TrimPrefix(m.Subject, "acp.open.")
 	f.link, f.gen, f.up, f.down, f.lines, f.opened = o.Link, 1, 0, 0, 0, false
-	f.must(m.Respond(fmt.Appendf(nil, `{"node":%q}`, f.node)))
+	must.Do(f, m.Respond(fmt.Appendf(nil, `{"node":%q}`, f.node)))
 }
 
 // takes checks what the gateway sends next, and answers if answer is not empty.
@@ -701,7 +686,7 @@ func (f *front) takes(what, answer string) *nats.Msg {
 func (f *front) respond(m *nats.Msg, answer string) {
 	f.Helper()
 	f.answers[m.Subject+string(m.Data)] = []byte(answer)
-	f.must(m.Respond([]byte(answer)))
+	must.Do(f, m.Respond([]byte(answer)))
 }
 
 // arrives returns what the gateway sends next, except for what it says of the window, and to agents that it has left.
@@ -711,7 +696,7 @@ func (f *front) arrives(what string) (*nats.Msg, packet) {
 		m := next(f, f.ups, what)
 		p := readPacket(f, m.Data)
 		if again, ok := f.answers[m.Subject+string(m.Data)]; ok { // the answer was late
-			f.must(m.Respond(again))
+			must.Do(f, m.Respond(again))
 		} else if p.kind == 'x' && !strings.HasSuffix(m.Subject, "."+f.link) {
 			f.respond(m, "-")
 		} else if p.kind != 't' {
@@ -731,22 +716,18 @@ func (f *front) logs(kind byte, data string) {
 	}
 	p := packet{kind: kind, gen: f.gen, seq: f.down, data: data}
 	for range 1 + f.IntN(2) { // the second one is known
-		_, err := f.js.Publish(f.Context(), "acp.log."+f.link, p.encode())
-		f.must(err)
+		must.Get(f.js().Publish(f.Context(), "acp.log."+f.link, p.encode()))(f)
 	}
 }
 
 // writeRecord writes what nodes record. node is empty if no agent has the session.
 func (f *front) writeRecord(node, link string) {
 	f.Helper()
-	records, err := f.js.KeyValue(f.Context(), "acp_sessions")
-	f.must(err)
+	records := must.Get(f.js().KeyValue(f.Context(), "acp_sessions"))(f)
 	f.epoch++
-	text, err := json.Marshal(natsacp.Session{ID: "s", Cwd: "/w", Node: node, Link: link, Epoch: f.epoch})
-	f.must(err)
+	text := must.Get(json.Marshal(natsacp.Session{ID: "s", Cwd: "/w", Node: node, Link: link, Epoch: f.epoch}))(f)
 	key := sha256.Sum256([]byte("\x00s"))
-	_, err = records.Put(f.Context(), hex.EncodeToString(key[:]), text)
-	f.must(err)
+	must.Get(records.Put(f.Context(), hex.EncodeToString(key[:]), text))(f)
 }
 
 // over says that the link is over: the prompt that it has fails.
@@ -855,8 +836,7 @@ var falls = map[string]func(f *front) bool{
 		for _, part := range []string{line[:10], line[10:20], line[20:] + "\n"} {
 			f.down++
 			p := packet{kind: 'd', gen: f.gen, seq: f.down, data: part}
-			_, err := f.js.Publish(f.Context(), "acp.log."+f.link, p.encode())
-			f.must(err)
+			must.Get(f.js().Publish(f.Context(), "acp.log."+f.link, p.encode()))(f)
 		}
 		f.reads("session/update " + text)
 		return true
@@ -953,8 +933,7 @@ func (f *front) rejoin() {
 			f.link, f.gen, f.up, f.lines = link, uint64(2+f.IntN(5)), 0, 0
 			f.down = 1
 			before := packet{kind: 'd', gen: f.gen - 1, seq: 1, data: note("session/update", "before") + "\n"}
-			ack, err := f.js.Publish(f.Context(), "acp.log."+link, before.encode())
-			f.must(err)
+			ack := must.Get(f.js().Publish(f.Context(), "acp.log."+link, before.encode()))(f)
 			f.respond(m, string(packet{kind: '+', gen: f.gen, seq: 1, arg: ack.Sequence}.encode()))
 			f.opened = true
 		})
@@ -1002,10 +981,21 @@ func TestCancelledWhileRestored(t *testing.T) {
 	m, p := f.arrives("what is queued")
 	want(t, "the messages", p.data, strings.Join(messages, "\n")+"\n")
 	f.respond(m, "+")
-	f.must(f.client.Close())
+	must.Do(f, f.client.Close())
 	m, p = f.arrives("a client detaches")
 	want(t, "the frame", p, packet{kind: 'x', gen: f.gen})
 	f.respond(m, "+")
+}
+
+// A message that a node surely does not have goes to another one, also before there is a session; and a node may say why
+// there is no agent.
+func TestRefusedAtFirst(t *testing.T) {
+	f := newFront(t, 1)
+	f.write(ask("0", "initialize", `{"protocolVersion":1}`))
+	f.opensLink()
+	f.takes("d initialize 0", "-")
+	must.Do(t, next(t, f.opens, "a request for an agent").Respond([]byte(`{"error":"that is enough"}`)))
+	f.reads("error 0 that is enough")
 }
 
 // A client that leaves while it is attached to an agent is detached, so that the agent does not wait for it.
@@ -1018,7 +1008,7 @@ func TestLeavesAttaching(t *testing.T) {
 	f.writeRecord(f.node, "X")
 	f.write(ask("9", "session/prompt", promptOfS))
 	f.joins("X", func(m *nats.Msg) {
-		f.must(f.client.Close())
+		must.Do(f, f.client.Close())
 		time.Sleep(100 * time.Millisecond) // so that the gateway notices; if it is slower, it sends the prompt
 		f.respond(m, string(packet{kind: '+', gen: 7}.encode()))
 	})
@@ -1048,7 +1038,7 @@ func TestGatewayModel(t *testing.T) {
 					t.Log(name)
 				}
 			}
-			f.must(f.client.Close())
+			must.Do(f, f.client.Close())
 			if !f.opened {
 				return
 			}

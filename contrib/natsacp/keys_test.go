@@ -12,14 +12,14 @@ import (
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/translate"
-	"github.com/acpgo/sdk/contrib/natsacp"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // keyed runs a prompt with an idempotency key.
 func (u *user) keyed(s *acp.ClientSession, key, text string) (*acp.PromptResponse, error) {
 	u.Helper()
 	req := &acp.PromptRequest{SessionID: s.ID(), Prompt: []acp.ContentBlock{acp.TextBlock(text)}}
-	u.must(req.Meta.Set(translate.MetaIdempotencyKey, key))
+	must.Do(u, req.Meta.Set(translate.MetaIdempotencyKey, key))
 	return s.Conn().Prompt(u.Context(), req)
 }
 
@@ -55,14 +55,13 @@ func TestKeys(t *testing.T) {
 	go u.keyed(s, "b", "ask say=3")
 	<-asked
 	two := r.user(url)
-	resumed, err := two.ResumeSession(t.Context(), &acp.ResumeSessionRequest{SessionID: s.ID(), Cwd: "/w"})
-	r.must(err)
+	resumed := must.Get(two.ResumeSession(t.Context(), &acp.ResumeSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(r)
 	close(answer)
 	two.wantKeyed(resumed, "b", "ask say=3", acp.StopReasonEndTurn)
 	two.wantSaid(two.said(resumed), "yes"+numbers(3))
 
 	r.node("n2")
-	r.must(r.fleet(dial(r, r.url)).Drain(t.Context(), "n1"))
+	must.Do(r, r.own().Drain(t.Context(), "n1"))
 	two.wantSaid(two.prompt(resumed, "node"), "n2")
 	two.wantKeyed(resumed, "a", "say=2", acp.StopReasonEndTurn)
 	two.wantKeyed(resumed, "b", "ask say=3", acp.StopReasonEndTurn)
@@ -86,19 +85,15 @@ func TestRetryPrompts(t *testing.T) {
 		r := newRig(t)
 		r.node("n1")
 		nc, valve := r.valved()
-		dying, err := r.fleet(nc).StartGateway(t.Context(), &natsacp.GatewayOptions{
-			Name: "g1", Logger: quiet, Server: &remote.HandlerOptions{Logger: quiet},
-		})
-		r.must(err)
-		server := newServer(t, dying)
+		_, front := r.gatewayOn(nc, "g1")
 		_, second := r.gateway("g2")
 		urls := make(chan string, 10)
-		urls <- server.url
+		urls <- "ws://" + front.Addr()
 		for range cap(urls) - 1 {
 			urls <- second
 		}
 		asked := make(chan struct{}, 10)
-		c, err := reconnect.Connect(t.Context(), func(context.Context) (acp.Transport, error) {
+		c := must.Get(reconnect.Connect(t.Context(), func(context.Context) (acp.Transport, error) {
 			return translate.Transport(remote.Dial(<-urls, nil), translate.ClientSide, 1, &translate.Options{Only: version}), nil
 		}, acp.ClientHandlers{
 			RequestPermission: func(ctx context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
@@ -108,12 +103,9 @@ func TestRetryPrompts(t *testing.T) {
 				}
 				return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(req.Options[0].OptionID)}, nil
 			},
-		}, nil, &reconnect.Options{RetryPrompts: true, MinBackoff: time.Millisecond})
-		r.must(err)
-		s, err := c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
-		r.must(err)
-		live, err := s.Live(t.Context())
-		r.must(err)
+		}, nil, &reconnect.Options{RetryPrompts: true, MinBackoff: time.Millisecond}))(r)
+		s := must.Get(c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(r)
+		live := must.Get(s.Live(t.Context()))(r)
 		done := make(chan error, 1)
 		go func() {
 			res, err := s.Prompt(t.Context(), acp.TextBlock("ask say=3"))
@@ -124,7 +116,7 @@ func TestRetryPrompts(t *testing.T) {
 		}()
 		r.eventually("the permission is asked for", func() bool { return len(asked) == 1 })
 		valve.set(true)
-		server.kill()
+		must.Do(r, front.Close())
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
@@ -132,6 +124,6 @@ func TestRetryPrompts(t *testing.T) {
 		if n := r.ran(live, "ask say=3"); n != 1 {
 			t.Errorf("the prompt ran %d times", n)
 		}
-		r.must(c.Close())
+		must.Do(r, c.Close())
 	}
 }

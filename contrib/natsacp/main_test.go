@@ -9,6 +9,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // envURL is where the server of the parent process is, in processes that tests start.
@@ -27,15 +29,16 @@ func TestMain(m *testing.M) {
 }
 
 // serve starts a server for a test, and returns its URL.
-func serve(tb testing.TB) string {
+func serve(tb testing.TB, change ...func(*server.Options)) string {
 	tb.Helper()
 	if url := os.Getenv(envURL); url != "" {
 		return url
 	}
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: tb.TempDir(), NoSigs: true, NoLog: true})
-	if err != nil {
-		tb.Fatal(err)
+	o := &server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: tb.TempDir(), NoSigs: true, NoLog: true}
+	for _, c := range change {
+		c(o)
 	}
+	s := must.Get(server.NewServer(o))(tb)
 	s.Start()
 	tb.Cleanup(func() {
 		s.Shutdown()
@@ -46,17 +49,7 @@ func serve(tb testing.TB) string {
 
 func dial(tb testing.TB, url string) *nats.Conn {
 	tb.Helper()
-	nc, err := nats.Connect(url, nats.MaxReconnects(-1))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	nc := must.Get(nats.Connect(url, nats.MaxReconnects(-1)))(tb)
 	tb.Cleanup(nc.Close)
 	return nc
-}
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
 }

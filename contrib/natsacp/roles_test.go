@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/acpgo/sdk/contrib/natsacp"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // sample is a server with the sample configuration.
@@ -34,14 +35,12 @@ func newSample(t *testing.T) *sample {
 			t.Setenv(team+"_"+strings.ToUpper(role), "secret-"+role)
 		}
 	}
-	opts, err := server.ProcessConfigFile(filepath.Join("deploy", "nats.conf"))
-	must(t, err)
+	opts := must.Get(server.ProcessConfigFile(filepath.Join("deploy", "nats.conf")))(t)
 	opts.Host, opts.Port, opts.StoreDir, opts.NoSigs, opts.NoLog = "127.0.0.1", -1, t.TempDir(), true, true
 	for _, account := range opts.Accounts { // and in each account a user who may do everything, for the test
 		opts.Users = append(opts.Users, &server.User{Username: "witness-" + account.Name, Password: "secret-witness", Account: account})
 	}
-	s, err := server.NewServer(opts)
-	must(t, err)
+	s := must.Get(server.NewServer(opts))(t)
 	s.Start()
 	t.Cleanup(func() {
 		s.Shutdown()
@@ -53,17 +52,15 @@ func newSample(t *testing.T) *sample {
 // as connects as a user: of a team and a role, or a witness in an account.
 func (s *sample) as(team, role string, failed func(error)) *nats.Conn {
 	s.Helper()
-	nc, err := nats.Connect(s.url, nats.UserInfo(team+"-"+role, "secret-"+strings.TrimPrefix(team+"-"+role, team+"-")),
-		nats.CustomInboxPrefix("_INBOX."+role), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { failed(err) }))
-	must(s, err)
+	nc := must.Get(nats.Connect(s.url, nats.UserInfo(team+"-"+role, "secret-"+strings.TrimPrefix(team+"-"+role, team+"-")),
+		nats.CustomInboxPrefix("_INBOX."+role), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { failed(err) })))(s)
 	s.Cleanup(nc.Close)
 	return nc
 }
 
 func (s *sample) witness(account string) *nats.Conn {
 	s.Helper()
-	nc, err := nats.Connect(s.url, nats.UserInfo("witness-"+account, "secret-witness"))
-	must(s, err)
+	nc := must.Get(nats.Connect(s.url, nats.UserInfo("witness-"+account, "secret-witness")))(s)
 	s.Cleanup(nc.Close)
 	return nc
 }
@@ -101,8 +98,7 @@ func attack(t *testing.T, nc *nats.Conn, name string, heard func(m *nats.Msg)) {
 		"$KV.>", "$KV.acp_sessions.*", "$KV.acp_store.>", "_INBOX.>", "_INBOX.operator.>", "_INBOX.node.>", "_INBOX.gateway.>",
 		"_R_.>", "$JS.>", "$JS.API.>", "$JS.ACK.>", "$SYS.>", "$SYS.ACCOUNT.>",
 	} {
-		_, err := nc.Subscribe(subject, heard)
-		must(t, err)
+		must.Get(nc.Subscribe(subject, heard))(t)
 	}
 	send := func(subject, reply string, data any, headers ...string) {
 		m := &nats.Msg{Subject: subject, Reply: reply, Header: nats.Header{}}
@@ -114,7 +110,7 @@ func attack(t *testing.T, nc *nats.Conn, name string, heard func(m *nats.Msg)) {
 		for i := 0; i < len(headers); i += 2 {
 			m.Header.Set(headers[i], headers[i+1])
 		}
-		must(t, nc.PublishMsg(m))
+		must.Do(t, nc.PublishMsg(m))
 	}
 	type object = map[string]any
 	streams := []string{"acp_log", "KV_acp_sessions", "KV_acp_members", "acp_updates", "KV_acp_store"}
@@ -172,7 +168,7 @@ func attack(t *testing.T, nc *nats.Conn, name string, heard func(m *nats.Msg)) {
 			send("$JS.API.STREAM.RESTORE."+id+s+"r", own, object{"config": object{"name": id + s + "r"}})
 		}
 	}
-	must(t, nc.FlushTimeout(patience))
+	must.Do(t, nc.FlushTimeout(patience))
 	settle()
 	// What destroys comes last.
 	for _, subject := range writable {
@@ -186,7 +182,7 @@ func attack(t *testing.T, nc *nats.Conn, name string, heard func(m *nats.Msg)) {
 			send("$JS.API.STREAM.DELETE."+s, own, "")
 		}
 	}
-	must(t, nc.FlushTimeout(patience))
+	must.Do(t, nc.FlushTimeout(patience))
 	settle()
 }
 
@@ -220,8 +216,7 @@ func TestRoles(t *testing.T) {
 		}
 	}
 	path := filepath.Join("..", "..", "docs", "reference", "fleet.md")
-	text, err := os.ReadFile(path)
-	must(t, err)
+	text := must.Get(os.ReadFile(path))(t)
 	begin := strings.Index(string(text), "| | operator |")
 	if begin < 0 {
 		t.Fatalf("the page has no table of roles:\n%s", page.String())
@@ -232,7 +227,7 @@ func TestRoles(t *testing.T) {
 		return
 	}
 	if *update {
-		must(t, os.WriteFile(path, []byte(strings.Replace(string(text), old, page.String(), 1)), 0o644))
+		must.Do(t, os.WriteFile(path, []byte(strings.Replace(string(text), old, page.String(), 1)), 0o644))
 		return
 	}
 	t.Errorf("the table of roles is\n%swant\n%s", old, page.String())
@@ -242,16 +237,12 @@ func TestRoles(t *testing.T) {
 func tryRole(t *testing.T, column string) map[string]bool {
 	s := newSample(t)
 	ignore := func(error) {}
-	_, err := natsacp.Open(t.Context(), s.as("red", "operator", ignore), nil)
-	must(t, err)
-	store, err := natsacp.OpenStore(t.Context(), s.as("red", "agent", ignore), nil)
-	must(t, err)
+	must.Get(natsacp.Open(t.Context(), s.as("red", "operator", ignore), nil))(t)
+	store := must.Get(natsacp.OpenStore(t.Context(), s.as("red", "agent", ignore), nil))(t)
 	defer store.Close()
 	red, gateways, agents := s.witness("RED"), s.witness("RED_GATEWAYS"), s.witness("RED_AGENTS")
-	js, err := jetstream.New(red)
-	must(t, err)
-	agentJS, err := jetstream.New(agents)
-	must(t, err)
+	js := must.Get(jetstream.New(red))(t)
+	agentJS := must.Get(jetstream.New(agents))(t)
 	for _, p := range []struct {
 		js            jetstream.JetStream
 		subject, data string
@@ -260,8 +251,7 @@ func tryRole(t *testing.T, column string) map[string]bool {
 		{js, "$KV.acp_members.node.victim", "{}"}, {js, "$KV.acp_members.node.other", "{}"},
 		{agentJS, "acp.updates.victim.u", "SECRET-STORE"}, {agentJS, "$KV.acp_store.v1.victim", "SECRET-STORE"},
 	} {
-		_, err := p.js.Publish(t.Context(), p.subject, []byte(p.data))
-		must(t, err)
+		must.Get(p.js.Publish(t.Context(), p.subject, []byte(p.data)))(t)
 	}
 	var mu sync.Mutex
 	done := map[string]bool{}
@@ -278,19 +268,17 @@ func tryRole(t *testing.T, column string) map[string]bool {
 		}
 	}
 	for nc, account := range map[*nats.Conn]string{red: "RED", gateways: "RED_GATEWAYS", agents: "RED_AGENTS"} {
-		_, err := nc.Subscribe(">", wrote(account))
-		must(t, err)
+		must.Get(nc.Subscribe(">", wrote(account)))(t)
 	}
 	for _, subject := range []string{"acp.open.n1", "acp.up.n1.victim"} { // as a node would
-		_, err := red.Subscribe(subject, func(m *nats.Msg) {
+		must.Get(red.Subscribe(subject, func(m *nats.Msg) {
 			if m.Reply != "" {
-				must(t, m.Respond([]byte("+")))
+				must.Do(t, m.Respond([]byte("+")))
 			}
-		})
-		must(t, err)
+		}))(t)
 	}
 	for _, nc := range []*nats.Conn{red, gateways, agents} {
-		must(t, nc.Flush())
+		must.Do(t, nc.Flush())
 	}
 
 	heard := func(m *nats.Msg) {
@@ -332,12 +320,12 @@ func tryRole(t *testing.T, column string) map[string]bool {
 					return
 				case <-time.After(50 * time.Millisecond):
 				}
-				must(t, red.Publish("acp.log.victim", []byte("SECRET-SAID")))
-				must(t, red.Publish("acp.up.n1.victim", []byte("SECRET-SENT")))
-				must(t, gateways.Publish("acp.up.n1.victim", []byte("SECRET-SENT")))
+				must.Do(t, red.Publish("acp.log.victim", []byte("SECRET-SAID")))
+				must.Do(t, red.Publish("acp.up.n1.victim", []byte("SECRET-SENT")))
+				must.Do(t, gateways.Publish("acp.up.n1.victim", []byte("SECRET-SENT")))
 				for role, account := range map[string]*nats.Conn{"operator": red, "node": red, "gateway": gateways} {
 					if role != name {
-						must(t, account.Publish("_INBOX."+role+".victim", []byte("SECRET-ANSWER")))
+						must.Do(t, account.Publish("_INBOX."+role+".victim", []byte("SECRET-ANSWER")))
 					}
 				}
 			}

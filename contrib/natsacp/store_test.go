@@ -8,6 +8,7 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/sessionstore/storetest"
 	"github.com/acpgo/sdk/contrib/natsacp"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -20,8 +21,7 @@ func named(dir string) *natsacp.Options {
 func openIn(url string) storetest.Open {
 	return func(tb testing.TB, dir string) sessionstore.Store {
 		tb.Helper()
-		store, err := natsacp.OpenStore(tb.Context(), dial(tb, url), named(dir))
-		must(tb, err)
+		store := must.Get(natsacp.OpenStore(tb.Context(), dial(tb, url), named(dir)))(tb)
 		return store
 	}
 }

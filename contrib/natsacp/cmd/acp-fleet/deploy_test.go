@@ -22,6 +22,7 @@ import (
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // checkArgs parses a command line of acp-fleet, without running it.
@@ -66,10 +67,7 @@ func checkSecrets(t *testing.T, args, secrets []string) {
 }
 
 func TestCompose(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "compose.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("..", "..", "deploy", "compose.yaml")))(t)
 	var file struct {
 		Services map[string]struct {
 			Image, Restart  string
@@ -93,9 +91,7 @@ func TestCompose(t *testing.T) {
 	}
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
-	if err := d.Decode(&file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Decode(&file))
 	var ran []string
 	for name, s := range file.Services {
 		var secrets []string
@@ -134,10 +130,7 @@ func TestCompose(t *testing.T) {
 }
 
 func TestKubernetes(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "kubernetes.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("..", "..", "deploy", "kubernetes.yaml")))(t)
 	type labels struct{ App string }
 	type probe struct {
 		HTTPGet struct {
@@ -254,20 +247,12 @@ func TestSamples(t *testing.T) {
 	}
 	secret := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
-	opts, err := server.ProcessConfigFile(filepath.Join("..", "..", "deploy", "nats.conf"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	opts := must.Get(server.ProcessConfigFile(filepath.Join("..", "..", "deploy", "nats.conf")))(t)
 	opts.Host, opts.Port, opts.StoreDir, opts.NoSigs, opts.NoLog = "127.0.0.1", -1, t.TempDir(), true, true
-	s, err := server.NewServer(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(server.NewServer(opts))(t)
 	s.Start()
 	defer func() {
 		s.Shutdown()
@@ -305,19 +290,13 @@ func TestSamples(t *testing.T) {
 			url = said
 		}
 	}
-	client, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, remote.Dial(url, &remote.DialOptions{
+	client := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, remote.Dial(url, &remote.DialOptions{
 		Header: func(context.Context) (http.Header, error) {
 			return http.Header{"Authorization": {"Bearer of-ANN"}}, nil
 		},
-	}), nil), acp.ClientHandlers{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}), nil), acp.ClientHandlers{}, nil))(t)
 	defer client.Close()
-	session, err := client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir}))(t)
 	if _, err := session.Prompt(t.Context(), acp.TextBlock("one")); err != nil {
 		t.Error(err)
 	}
@@ -330,14 +309,10 @@ func TestWrapper(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for d := dir; len(d) > len(os.TempDir()); d = filepath.Dir(d) {
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(d, 0o755))
 	}
 	for name, mode := range map[string]os.FileMode{"own": 0o444, "secret": 0o400} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("text"), mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte("text"), mode))
 	}
 	for path, want := range map[string]bool{
 		filepath.Join(dir, "own"): true, filepath.Join(dir, "secret"): false, fmt.Sprintf("/proc/%d/environ", os.Getpid()): false,

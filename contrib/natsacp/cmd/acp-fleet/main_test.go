@@ -28,6 +28,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/contrib/natsacp"
 	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // envMain makes the test binary behave as the command.
@@ -47,10 +48,7 @@ func TestMain(m *testing.M) {
 
 // command returns a command of acp-fleet.
 func command(t *testing.T, args ...string) *exec.Cmd {
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	exe := must.Get(os.Executable())(t)
 	c := exec.CommandContext(t.Context(), exe, args...)
 	c.Env = append(os.Environ(), envMain+"=1")
 	c.Stderr = &strings.Builder{}
@@ -63,13 +61,8 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 func start(t *testing.T, args ...string) *bufio.Scanner {
 	t.Helper()
 	c := command(t, args...)
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(c.StdoutPipe())(t)
+	must.Do(t, c.Start())
 	t.Cleanup(func() {
 		_ = c.Process.Signal(os.Interrupt) // it may have ended
 		_, _ = io.Copy(io.Discard, out)
@@ -106,21 +99,15 @@ func TestUp(t *testing.T) {
 	join := strings.Fields(strings.TrimPrefix(line(t, up), "join with "))
 
 	said := ""
-	client, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, remote.Dial(url, nil), nil), acp.ClientHandlers{
+	client := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, remote.Dial(url, nil), nil), acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			text := n.Update.AgentText()
 			said += text
 			return nil
 		},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, nil))(t)
 	defer client.Close()
-	s, err := client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir()}))(t)
 	prompt := func(text string) {
 		t.Helper()
 		said = ""
@@ -143,9 +130,7 @@ func TestUp(t *testing.T) {
 	prompt("two")
 
 	var sessions []natsacp.Session
-	if err := json.Unmarshal([]byte(output(t, append([]string{"sessions", "--json"}, join...)...)), &sessions); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(output(t, append([]string{"sessions", "--json"}, join...)...)), &sessions))
 	if len(sessions) != 1 || sessions[0].Node != "second" || sessions[0].Epoch != 2 || sessions[0].Turn.Number != 2 {
 		t.Errorf("the sessions are %+v", sessions)
 	}
@@ -175,27 +160,16 @@ func TestTelemetry(t *testing.T) {
 	t.Setenv("OTEL_METRIC_EXPORT_INTERVAL", "50")
 	agent := buildtest.Program(t, "github.com/acpgo/sdk/internal/test/actor/actor")
 	up := start(t, "up", "--store", t.TempDir(), "--listen", "127.0.0.1:0", "--", agent, "-state", t.TempDir())
-	client, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, remote.Dial(line(t, up), nil), nil), acp.ClientHandlers{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, remote.Dial(line(t, up), nil), nil), acp.ClientHandlers{}, nil))(t)
 	defer client.Close()
-	s, err := client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir()}))(t)
 	trace := "0af7651916cd43dd8448eb211c80319c"
 	req := &acp.PromptRequest{SessionID: s.ID(), Prompt: []acp.ContentBlock{acp.TextBlock("one")}}
-	if err := req.Meta.Set("traceparent", "00-"+trace+"-b7ad6b7169203331-01"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, req.Meta.Set("traceparent", "00-"+trace+"-b7ad6b7169203331-01"))
 	if _, err := client.Prompt(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}
-	id, err := hex.DecodeString(trace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(hex.DecodeString(trace))(t)
 	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		mu.Lock()
 		traces, metrics := sent["/v1/traces"], sent["/v1/metrics"]
@@ -223,18 +197,13 @@ func TestNATSListen(t *testing.T) {
 	web.StartTLS()
 	pair := web.TLS.Certificates[0] // for 127.0.0.1
 	web.Close()
-	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(x509.MarshalPKCS8PrivateKey(pair.PrivateKey))(t)
 	dir := t.TempDir()
 	cert := filepath.Join(dir, "cert.pem")
 	for path, block := range map[string]*pem.Block{
 		cert: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, filepath.Join(dir, "key.pem"): {Type: "PRIVATE KEY", Bytes: key},
 	} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
 	}
 	up := start(t, "up", "--store", t.TempDir(), "--listen", "127.0.0.1:0", "--nats-listen", ":0", "--nats-cert", cert,
 		"--nats-key", filepath.Join(dir, "key.pem"), "--", buildtest.Program(t, "github.com/acpgo/sdk/internal/test/actor/actor"))

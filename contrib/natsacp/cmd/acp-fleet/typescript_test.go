@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/npmtest"
 )
 
@@ -27,18 +28,13 @@ func TestTypeScriptClient(t *testing.T) {
 	talk := func(to ...string) (summary map[string]any) {
 		t.Helper()
 		root := t.TempDir()
-		if err := os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		plan, err := json.Marshal(map[string]string{
+		must.Do(t, os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600))
+		plan := must.Get(json.Marshal(map[string]string{
 			"root":   root,
 			"allow":  "Make a plan, think, read notes.txt, edit notes.txt, and run `cat notes.txt`.",
 			"reject": "Now edit notes.txt, and run `cat notes.txt` again.",
 			"long":   "Write a very long story.",
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		client := exec.CommandContext(t.Context(), "node", append([]string{filepath.Join(modules, "client.mjs"), string(plan)}, to...)...)
 		var stderr strings.Builder
 		client.Stderr = &stderr
@@ -47,9 +43,7 @@ func TestTypeScriptClient(t *testing.T) {
 			t.Fatalf("client: %v\n%s", err, &stderr)
 		}
 		lines := strings.Split(strings.TrimSpace(strings.ReplaceAll(string(out), root, "ROOT")), "\n")
-		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &summary); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(lines[len(lines)-1]), &summary))
 		var calls []string // their ids are random
 		for _, state := range summary["toolCalls"].(map[string]any) {
 			calls = append(calls, state.(string))
