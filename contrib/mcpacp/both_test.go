@@ -17,60 +17,28 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/contrib/mcpacp"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // together connects a client that provides a server to an agent that connects to it, over the ACP connection or over HTTP,
-// and returns a session, and the agent's messages in it. Both sides end with the test.
-func together(t *testing.T, server *mcp.Server, overACP bool) (session *acp.ClientSession, said *strings.Builder) {
+// and opens a session. Both sides end with the test.
+func together(t *testing.T, server *mcp.Server, overACP bool) *host {
 	t.Helper()
-	theirs, ours := acp.Pipe()
-	opts := &acp.AgentOptions{Info: acp.Implementation{Name: "agent", Version: "1"}, Experimental: acp.FeatureMCPOverACP}
-	served := make(chan error, 1)
-	go func() { served <- agentkit.NewSessions(config(nil)).Serve(context.Background(), theirs, opts) }()
-	said = &strings.Builder{}
-	handlers := acp.ClientHandlers{
-		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
-			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("allow")}, nil
-		},
-		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
-			if chunk, ok := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk); ok {
-				text := chunk.Content.Text()
-				said.WriteString(text)
-			}
-			return nil
-		},
-	}
-	options := acp.ClientOptions{Info: acp.Implementation{Name: "client", Version: "1"}, Experimental: acp.FeatureMCPOverACP}
-	var provider mcpacp.Provider
+	h, provider := &host{}, &mcpacp.Provider{}
 	if overACP {
-		provider.Enable(&handlers, &options)
+		h.provider = provider
 	}
-	tap := conformance.Tap(t, conformance.Client, ours, &conformance.TapOptions{Schema: conformance.V1Unstable()})
-	conn, err := acp.Connect(t.Context(), tap, handlers, &options)
-	if err != nil {
-		t.Fatal(err)
+	h.serve(t, config(nil))
+	offer := must.Get(provider.Provide(h.ClientConn, "own", server))(t)
+	if offer.Bridged == overACP {
+		t.Fatalf("over ACP %v, bridged %v", overACP, offer.Bridged)
 	}
-	t.Cleanup(func() {
-		if err := errors.Join(conn.Close(), <-served); err != nil {
-			t.Error(err)
-		}
-	})
-	offer, err := provider.Provide(conn, "own", server)
-	if err != nil || offer.Bridged == overACP {
-		t.Fatal(offer, err)
-	}
-	session, err = conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir(), MCPServers: []acp.MCPServer{offer.Declaration}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return session, said
+	return h.newSession(t, offer.Declaration)
 }
 
 // addNew adds a tool "new" to a server.
 func addNew(server *mcp.Server) {
-	mcp.AddTool(server, &mcp.Tool{Name: "new"}, func(context.Context, *mcp.CallToolRequest, input) (*mcp.CallToolResult, any, error) {
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "I am new"}}}, nil, nil
-	})
+	addText(server, &mcp.Tool{Name: "new"}, func(context.Context, *mcp.CallToolRequest) (string, error) { return "I am new", nil })
 }
 
 // A client that provides tools and an agent that connects to them work together, over the connection and over HTTP: lists,
@@ -78,19 +46,16 @@ func addNew(server *mcp.Server) {
 func TestBothSides(t *testing.T) {
 	for name, overACP := range map[string]bool{"acp": true, "http": false} {
 		t.Run(name, func(t *testing.T) {
-			server := newTools(nil)
-			mcp.AddTool(server.Server, &mcp.Tool{Name: "grow"}, func(context.Context, *mcp.CallToolRequest, input) (*mcp.CallToolResult, any, error) {
+			server := newTools()
+			addText(server.Server, &mcp.Tool{Name: "grow"}, func(context.Context, *mcp.CallToolRequest) (string, error) {
 				addNew(server.Server)
-				return nil, nil, nil
+				return "", nil
 			})
-			session, said := together(t, server.Server, overACP)
-			prompt := strings.Join([]string{"tools", `own__echo {"text":"hello"}`, "own__progress {}", "own__fail {}", "own__grow {}", "await own__new", "own__new {}"}, "\n")
-			if _, err := session.Prompt(t.Context(), acp.TextBlock(prompt)); err != nil {
-				t.Fatal(err)
-			}
+			h := together(t, server.Server, overACP)
+			h.prompt(t, "tools", `own__echo {"text":"hello"}`, "own__progress {}", "own__fail {}", "own__grow {}", "await own__new", "own__new {}")
 			for _, want := range []string{"tools: own__ask own__echo", "result: You said: hello.", "result: done.", "failed: no such file.", "result: I am new."} {
-				if !strings.Contains(said.String(), want) {
-					t.Errorf("no %q in %s", want, said)
+				if !strings.Contains(h.said(), want) {
+					t.Errorf("no %q in %s", want, h.said())
 				}
 			}
 		})
@@ -102,10 +67,7 @@ func TestBothSides(t *testing.T) {
 func TestAcrossReconnects(t *testing.T) {
 	for _, way := range []string{"acp", "http", "neither"} {
 		t.Run(way, func(t *testing.T) {
-			store, err := sessionstore.Open(t.TempDir(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			store := must.Get(sessionstore.Open(t.TempDir(), nil))(t)
 			c := config(nil)
 			c.Store = store
 			opts := &acp.AgentOptions{Info: acp.Implementation{Name: "agent", Version: "1"}, Experimental: acp.FeatureMCPOverACP}
@@ -123,58 +85,39 @@ func TestAcrossReconnects(t *testing.T) {
 				return conformance.Tap(t, conformance.Client, ours, &conformance.TapOptions{Schema: conformance.V1Unstable()}), nil
 			}
 			logged := &lines{}
-			tools := mcpacp.Provider{Logger: slog.New(slog.NewTextHandler(logged, nil))}
-			said, restored := &lines{}, make(chan struct{}, 1)
-			handlers := acp.ClientHandlers{
-				RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
-					return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("allow")}, nil
-				},
-				SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
-					if chunk, ok := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk); ok {
-						text := chunk.Content.Text()
-						_, _ = said.Write([]byte(text))
-					}
-					return nil
-				},
-			}
-			options := acp.ClientOptions{Info: acp.Implementation{Name: "client", Version: "1"}}
+			tools := &mcpacp.Provider{Logger: slog.New(slog.NewTextHandler(logged, nil))}
+			restored := make(chan struct{}, 1)
+			h := &host{}
 			if way == "acp" {
-				tools.Enable(&handlers, &options)
+				h.provider = tools
 			}
-			client, err := reconnect.Connect(t.Context(), transport, handlers, &options, &reconnect.Options{
+			handlers, options := h.setUp()
+			client := must.Get(reconnect.Connect(t.Context(), transport, handlers, options, &reconnect.Options{
 				MinBackoff: time.Millisecond,
-				Servers:    tools.For("own", newTools(nil).Server),
+				Servers:    tools.For("own", newTools().Server),
 				Notify: func(_ context.Context, e reconnect.Event) {
 					if e.Kind == reconnect.Restored && e.Session != "" {
 						restored <- struct{}{}
 					}
 				},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			session, err := client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir()})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
+			session := must.Get(client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir()}))(t)
 			prompt := acp.TextBlock("tools\nown__echo {\"text\":\"hello\"}")
 			if way == "neither" {
 				prompt = acp.TextBlock("tools")
 			}
-			_, err = session.Prompt(t.Context(), prompt)
+			_, err := session.Prompt(t.Context(), prompt)
 			err = errors.Join(err, served.Close())
 			<-restored
 			_, err2 := session.Prompt(t.Context(), prompt)
 			err = errors.Join(err, err2, client.Close(), served.Close())
 			agent.Close()
-			if err = errors.Join(err, store.Close()); err != nil {
-				t.Error(err)
-			}
-			switch n := strings.Count(said.String(), "result: You said: hello."); {
+			must.Do(t, errors.Join(err, store.Close()))
+			switch n := strings.Count(h.said(), "result: You said: hello."); {
 			case way == "neither" && (n != 0 || strings.Count(logged.String(), "cannot use a server") != 2):
-				t.Errorf("said %s, logged %s", said, logged)
+				t.Errorf("said %s, logged %s", h.said(), logged)
 			case way != "neither" && n < 2:
-				t.Errorf("the agent said %s", said)
+				t.Errorf("the agent said %s", h.said())
 			}
 		})
 	}
@@ -183,18 +126,14 @@ func TestAcrossReconnects(t *testing.T) {
 // A subscription ends by no timeout of either side: after a month without a message, the agent learns of a new tool.
 func TestMOA16_NoTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := newTools(nil)
-		session, said := together(t, server.Server, true)
-		if _, err := session.Prompt(t.Context(), acp.TextBlock("tools")); err != nil {
-			t.Fatal(err)
-		}
+		server := newTools()
+		h := together(t, server.Server, true)
+		h.prompt(t, "tools")
 		time.Sleep(30 * 24 * time.Hour)
 		addNew(server.Server)
-		if _, err := session.Prompt(t.Context(), acp.TextBlock("await own__new\nown__new {}")); err != nil {
-			t.Fatal(err)
-		}
-		if !strings.HasSuffix(said.String(), "result: I am new. ") {
-			t.Errorf("the agent said %s", said)
+		h.prompt(t, "await own__new", "own__new {}")
+		if !strings.HasSuffix(h.said(), "result: I am new. ") {
+			t.Errorf("the agent said %s", h.said())
 		}
 	})
 }

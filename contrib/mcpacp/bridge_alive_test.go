@@ -1,7 +1,6 @@
 package mcpacp
 
 import (
-	"bufio"
 	"context"
 	"io"
 	"log/slog"
@@ -14,84 +13,47 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
-// A silent response continues with comments, and what the SDK writes then is right among them.
+// A silent response continues with comments, and what the SDK writes then is right among them. One that is quick is as the
+// SDK writes it. Nothing comes after it.
 func TestMOA20_KeepAlive(t *testing.T) {
+	event := func(w http.ResponseWriter) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "event: message\ndata: {}\n\n")
+	}
+	failure := func(w http.ResponseWriter) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, "{}")
+	}
+	const comments, stream = ": keep-alive\n\n: keep-alive\n\n", "text/event-stream"
 	for name, test := range map[string]struct {
-		write func(w http.ResponseWriter)
-		want  string
+		silent     time.Duration
+		write      func(w http.ResponseWriter)
+		status     int
+		kind, want string
 	}{
-		"an event": {func(w http.ResponseWriter) {
-			w.Header().Set("Content-Type", "text/event-stream")
-			_, _ = io.WriteString(w, "event: message\ndata: {}\n\n")
-		}, "event: message\n"},
-		"an error of MCP": {func(w http.ResponseWriter) {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusBadRequest)
-			_, _ = io.WriteString(w, "{}")
-		}, "event: message\n"},
+		"an event":        {40 * time.Second, event, http.StatusOK, stream, comments + "event: message\ndata: {}\n\n"},
+		"an error of MCP": {40 * time.Second, failure, http.StatusOK, stream, comments + "event: message\ndata: {}\n\n"},
+		"a quick event":   {0, event, http.StatusOK, stream, "event: message\ndata: {}\n\n"},
+		"a quick error":   {0, failure, http.StatusNotFound, "application/json", "{}"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			write := make(chan struct{})
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				alive := keepAlive(w, time.Millisecond)
-				defer alive.stop()
-				<-write
-				test.write(alive)
-				if err := http.NewResponseController(alive).Flush(); err != nil {
-					t.Error(err)
-				}
-			}))
-			defer server.Close()
-			res, err := http.Get(server.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer res.Body.Close()
-			if got := res.Header.Get("Content-Type"); got != "text/event-stream" || res.StatusCode != http.StatusOK {
-				t.Errorf("got %d, %s", res.StatusCode, got)
-			}
-			lines := bufio.NewReader(res.Body)
-			for range 3 {
-				if got, err := lines.ReadString('\n'); got != ": keep-alive\n" || err != nil {
-					t.Errorf("got %q, %v", got, err)
-				}
-				if got, err := lines.ReadString('\n'); got != "\n" || err != nil {
-					t.Errorf("got %q, %v", got, err)
-				}
-			}
-			close(write)
-			var got string
-			for got == "" || got == ": keep-alive\n" || got == "\n" {
-				if got, err = lines.ReadString('\n'); err != nil {
-					t.Fatal(err)
-				}
-			}
-			data, err := lines.ReadString('\n')
-			if got != test.want || data != "data: {}\n" || err != nil {
-				t.Errorf("got %q, %q, %v", got, data, err)
+		synctest.Test(t, func(t *testing.T) {
+			recorder := httptest.NewRecorder()
+			alive := keepAlive(recorder, 15*time.Second)
+			time.Sleep(test.silent)
+			test.write(alive)
+			must.Do(t, http.NewResponseController(alive).Flush())
+			alive.stop()
+			time.Sleep(time.Hour)
+			if kind := recorder.Header().Get("Content-Type"); recorder.Code != test.status || recorder.Body.String() != test.want || kind != test.kind {
+				t.Errorf("%s: got %d, %s, %q", name, recorder.Code, kind, recorder.Body)
 			}
 		})
 	}
-}
-
-// A response that is quick is as the SDK writes it, and nothing comes after it.
-func TestMOA20_Quick(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		recorder := httptest.NewRecorder()
-		alive := keepAlive(recorder, time.Hour)
-		alive.Header().Set("Content-Type", "application/json")
-		alive.WriteHeader(http.StatusNotFound)
-		if _, err := io.WriteString(alive, "{}"); err != nil {
-			t.Error(err)
-		}
-		alive.stop()
-		time.Sleep(2 * time.Hour)
-		if recorder.Code != http.StatusNotFound || recorder.Body.String() != "{}" || recorder.Header().Get("Content-Type") != "application/json" {
-			t.Errorf("got %d, %s, %v", recorder.Code, recorder.Body, recorder.Header())
-		}
-	})
 }
 
 // The response to a call that is silent for 40 s has two comments before its answer: one every 15 s.
@@ -102,10 +64,7 @@ func TestMOA20_SilentCall(t *testing.T) {
 		return nil, nil, nil
 	})
 	var offer *Offer
-	b, err := listen(func(string) *Offer { return offer }, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(listen(func(string) *Offer { return offer }, slog.New(slog.DiscardHandler)))(t)
 	defer b.server.Close()
 	synctest.Test(t, func(t *testing.T) {
 		offer = &Offer{id: "x", server: server, life: t.Context(), active: map[any]struct{}{}}

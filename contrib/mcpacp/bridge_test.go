@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/contrib/mcpacp"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // startBridged connects a client to an agent that takes servers over HTTP.
@@ -32,10 +34,7 @@ func overHTTP(offer *mcpacp.Offer) *acp.MCPServerHTTP {
 func post(t *testing.T, offer *mcpacp.Offer, body string) *http.Request {
 	t.Helper()
 	d := overHTTP(offer)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.URL, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, d.URL, strings.NewReader(body)))(t)
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	req.Header.Set("Content-Type", "application/json")
 	for _, h := range d.Headers {
@@ -91,7 +90,7 @@ func (a authorized) RoundTrip(req *http.Request) (*http.Response, error) {
 // Agents with MCP 2026-07-28 and with older versions call the tools.
 func TestMOA18_MOA21_BothEras(t *testing.T) {
 	p := startBridged(t)
-	server := newTools(nil)
+	server := newTools()
 	offer := p.provide(t, server.Server)
 	if d := overHTTP(offer); !strings.HasPrefix(d.URL, "http://127.0.0.1:") || d.Name != "tools" || strings.Contains(d.URL, strings.TrimPrefix(d.Headers[0].Value, "Bearer ")) {
 		t.Errorf("declaration %+v", d)
@@ -103,12 +102,9 @@ func TestMOA18_MOA21_BothEras(t *testing.T) {
 				ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { messages <- req.Params.Message },
 			})
 			d := overHTTP(offer)
-			session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{
+			session := must.Get(client.Connect(t.Context(), &mcp.StreamableClientTransport{
 				Endpoint: d.URL, HTTPClient: &http.Client{Transport: authorized{d.Headers}}, DisableStandaloneSSE: true,
-			}, &mcp.ClientSessionOptions{ProtocolVersion: version})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}, &mcp.ClientSessionOptions{ProtocolVersion: version}))(t)
 			defer session.Close()
 			if got := session.InitializeResult().ProtocolVersion; got != version {
 				t.Errorf("version %s", got)
@@ -133,100 +129,61 @@ func TestMOA18_MOA21_BothEras(t *testing.T) {
 // The bridge refuses what is not right, in the order of its checks: each request is also wrong for all later ones.
 func TestMOA19_Checks(t *testing.T) {
 	p := startBridged(t)
-	server := newTools(nil)
+	server := newTools()
 	offer, other, closed := p.provide(t, server.Server), p.provide(t, server.Server), p.provide(t, server.Server)
-	if err := closed.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for _, test := range []struct {
-		name  string
-		wrong func(*http.Request)
-		want  string
-	}{
-		{"right", func(*http.Request) {}, "200 "},
-		{"its own Origin", func(r *http.Request) { r.Header.Set("Origin", "http://"+r.URL.Host) }, "200 "},
-		{"a header twice", func(r *http.Request) {
-			r.Header.Add("Authorization", "Bearer x")
-			r.Header.Set("Origin", "https://evil.example")
-		}, "400 -32020"},
-		{"a routing header twice", func(r *http.Request) { r.Header.Add("Mcp-Name", "fail") }, "400 -32020"},
-		{"a foreign Origin", func(r *http.Request) {
-			r.Header.Set("Origin", "https://evil.example")
-			r.URL.Path = "/"
-		}, "403 -32600"},
-		{"Origin null", func(r *http.Request) { r.Header.Set("Origin", "null") }, "403 -32600"},
-		{"a foreign Host", func(r *http.Request) { r.Host = "evil.example" }, "403 -32600"},
-		{"localhost", func(r *http.Request) { r.Host = "localhost:" + r.URL.Port() }, "403 -32600"},
-		{"no route", func(r *http.Request) {
-			r.URL.Path = "/"
-			r.Header.Del("Authorization")
-		}, "404 -33001"},
-		{"another writing of the route", func(r *http.Request) { r.URL.Opaque = strings.Replace(r.URL.String(), "/mcp-", "/%6dcp-", 1) }, "404 -33001"},
-		{"more behind the route", func(r *http.Request) { r.URL.Path += "/" }, "404 -33001"},
-		{"a closed offer", func(r *http.Request) { r.URL.Path = urlPath(closed) }, "404 -33001"},
-		{"no token", func(r *http.Request) {
-			r.Header.Del("Authorization")
-			r.Method = http.MethodGet
-		}, "401 -32600"},
-		{"a wrong token", func(r *http.Request) { r.Header.Set("Authorization", "Bearer 0123456789") }, "401 -32600"},
-		{"the token of another server", func(r *http.Request) { r.Header.Set("Authorization", overHTTP(other).Headers[0].Value) }, "401 -32600"},
-		{"another scheme", func(r *http.Request) {
-			r.Header.Set("Authorization", strings.Replace(r.Header.Get("Authorization"), "Bearer", "Basic", 1))
-		}, "401 -32600"},
-		{"the scheme in small letters", func(r *http.Request) {
-			r.Header.Set("Authorization", strings.Replace(r.Header.Get("Authorization"), "Bearer", "bearer", 1))
-		}, "200 "},
-		{"GET", func(r *http.Request) { r.Method = http.MethodGet }, "405 -32600"},
-		{"DELETE", func(r *http.Request) { r.Method = http.MethodDelete }, "405 -32600"},
-		{"a body that is too long", func(r *http.Request) { setBody(r, `{"x":"`+strings.Repeat("x", 1<<20)+`"}`) }, "413 -33000"},
-		{"a batch", func(r *http.Request) { setBody(r, ` [{"jsonrpc":"2.0","id":1,"method":"ping"}]`) }, "400 -32600"},
-		{"no JSON", func(r *http.Request) { setBody(r, "hello") }, "400 -32700"},
-		{"no body", func(r *http.Request) { setBody(r, "") }, "400 -32700"},
-		{"another media type", func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, "415 "},
-		{"no Accept", func(r *http.Request) { r.Header.Del("Accept") }, "400 Accept"},
-		{"another method in the header", func(r *http.Request) { r.Header.Set("Mcp-Method", "tools/list") }, "400 -32020"},
-		{"another name in the header", func(r *http.Request) { r.Header.Set("Mcp-Name", "fail") }, "400 -32020"},
-		{"the name in Base64", func(r *http.Request) { r.Header.Set("Mcp-Name", "=?base64?ZWNobw==?=") }, "200 "},
-		{"another version in the header", func(r *http.Request) { r.Header.Set("Mcp-Protocol-Version", "2026-01-01") }, "400 "},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			req := modernPost(t, offer, "1", "echo")
-			test.wrong(req)
-			got := do(t, req)
-			var e struct{ Error struct{ Code int } }
-			status, body, _ := strings.Cut(got, " ")
-			if json.Unmarshal([]byte(body), &e) == nil && e.Error.Code != 0 {
-				got = fmt.Sprint(status, " ", e.Error.Code)
+	must.Do(t, closed.Close(t.Context()))
+	for row := range strings.Lines(string(must.Get(os.ReadFile("testdata/checks.txt"))(t))) {
+		changes, want, _ := strings.Cut(strings.TrimSpace(row), " => ")
+		req := modernPost(t, offer, "1", "echo")
+		fill := strings.NewReplacer("$host", req.URL.Host, "$port", req.URL.Port(), "$token", req.Header.Get("Authorization")[len("Bearer "):],
+			"$other", overHTTP(other).Headers[0].Value[len("Bearer "):], "$closed", urlPath(closed), "$path", req.URL.Path,
+			"$encoded", strings.Replace(req.URL.Path, "/mcp-", "/%6dcp-", 1),
+			"$long", strings.Repeat("x", 1<<20)).Replace
+		for change := range strings.SplitSeq(changes, "; ") {
+			verb, value, _ := strings.Cut(fill(change), " ")
+			name, text, _ := strings.Cut(value, ": ")
+			switch verb {
+			case "set":
+				req.Header.Set(name, text)
+			case "add":
+				req.Header.Add(name, text)
+			case "drop":
+				req.Header.Del(name)
+			case "host":
+				req.Host = value
+			case "method":
+				req.Method = value
+			case "path":
+				req.URL.Opaque = "http://" + req.URL.Host + value
+			case "body":
+				setBody(req, value)
+			case "right":
+			default:
+				t.Fatalf("no change %q", verb)
 			}
-			if !strings.HasPrefix(got, test.want) {
-				t.Errorf("got %s, want %s", got, test.want)
-			}
-		})
+		}
+		got := do(t, req)
+		var e struct{ Error struct{ Code int } }
+		status, body, _ := strings.Cut(got, " ")
+		if json.Unmarshal([]byte(body), &e) == nil && e.Error.Code != 0 {
+			got = fmt.Sprint(status, " ", e.Error.Code)
+		}
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%s: got %s, want %s", changes, got, want)
+		}
 	}
 }
 
 // A request that ends before its body does is answered if the agent still reads.
 func TestIncompleteBody(t *testing.T) {
-	req := modernPost(t, startBridged(t).provide(t, newTools(nil).Server), "1", "echo")
-	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", req.URL.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := modernPost(t, startBridged(t).provide(t, newTools().Server), "1", "echo")
+	conn := must.Get(new(net.Dialer).DialContext(t.Context(), "tcp", req.URL.Host))(t)
 	defer conn.Close()
 	var text bytes.Buffer
-	if err := req.Write(&text); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Write(text.Bytes()[:text.Len()-1]); err != nil {
-		t.Fatal(err)
-	}
-	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
-	res, err := http.ReadResponse(bufio.NewReader(conn), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, req.Write(&text))
+	must.Get(conn.Write(text.Bytes()[:text.Len()-1]))(t)
+	must.Do(t, conn.(*net.TCPConn).CloseWrite())
+	res := must.Get(http.ReadResponse(bufio.NewReader(conn), req))(t)
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
 	if want := `"code":-32600`; err != nil || res.StatusCode != http.StatusBadRequest || !strings.Contains(string(body), want) {
@@ -247,7 +204,7 @@ func setBody(r *http.Request, body string) {
 // Errors of MCP have the statuses that it wants, which are those of the request's version.
 func TestMOA20_Statuses(t *testing.T) {
 	p := startBridged(t)
-	offer := p.provide(t, newTools(nil).Server)
+	offer := p.provide(t, newTools().Server)
 	for _, test := range []struct {
 		name    string
 		request func(*testing.T, *mcpacp.Offer, string, string) *http.Request
@@ -268,11 +225,7 @@ func TestMOA20_Statuses(t *testing.T) {
 		if req.Header.Get("Mcp-Method") != "" {
 			req.Header.Set("Mcp-Method", test.method)
 		}
-		text, err := io.ReadAll(req.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body := strings.Replace(string(text), "tools/call", test.method, 1)
+		body := strings.Replace(string(must.Get(io.ReadAll(req.Body))(t)), "tools/call", test.method, 1)
 		if strings.HasPrefix(test.method, "notifications/") {
 			body = strings.Replace(body, `"id":1,`, "", 1)
 		}
@@ -286,37 +239,10 @@ func TestMOA20_Statuses(t *testing.T) {
 	}
 }
 
-// More than 64 requests at a time are refused; other servers do not suffer from them.
-func TestMOA19_TooMany(t *testing.T) {
-	p := startBridged(t)
-	server := newTools(nil)
-	offer, other := p.provide(t, server.Server), p.provide(t, server.Server)
-	answers := make(chan string)
-	for i := range 64 {
-		req := modernPost(t, offer, fmt.Sprint(i), "hang")
-		go func() { answers <- do(t, req) }()
-	}
-	for range 64 {
-		<-server.began
-	}
-	if got := do(t, modernPost(t, offer, "64", "echo")); !strings.HasPrefix(got, "429 ") || !strings.Contains(got, "-33000") {
-		t.Errorf("got %s", got)
-	}
-	if got := do(t, modernPost(t, other, "64", "echo")); !strings.HasPrefix(got, "200 ") {
-		t.Errorf("another server: got %s", got)
-	}
-	close(server.release)
-	for range 64 {
-		if got := <-answers; !strings.Contains(got, "late") {
-			t.Errorf("got %s", got)
-		}
-	}
-}
-
 // A response that the agent closes ends its handler, and no other one, in all versions.
 func TestMOA18_ClosedResponse(t *testing.T) {
 	p := startBridged(t)
-	server := newTools(nil)
+	server := newTools()
 	offer := p.provide(t, server.Server)
 	for name, request := range map[string]func(*testing.T, *mcpacp.Offer, string, string) *http.Request{"2026-07-28": modernPost, "2025-06-18": olderPost} {
 		t.Run(name, func(t *testing.T) {
@@ -347,18 +273,14 @@ func TestMOA18_ClosedResponse(t *testing.T) {
 // Whoever opens connections without end has a bounded number of them, and keeps nobody out who knows the token.
 func TestManyConnections(t *testing.T) {
 	p := startBridged(t)
-	offer := p.provide(t, newTools(nil).Server)
+	offer := p.provide(t, newTools().Server)
 	call := func() string { return do(t, modernPost(t, offer, "1", "echo")) }
 	if got := call(); !strings.HasPrefix(got, "200 ") {
 		t.Fatalf("got %s", got)
 	}
 	var open []net.Conn
 	for range 1000 {
-		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", modernPost(t, offer, "1", "echo").URL.Host)
-		if err != nil {
-			t.Fatal(err)
-		}
-		open = append(open, conn)
+		open = append(open, must.Get(new(net.Dialer).DialContext(t.Context(), "tcp", modernPost(t, offer, "1", "echo").URL.Host))(t))
 	}
 	http.DefaultClient.CloseIdleConnections()
 	if got := call(); !strings.HasPrefix(got, "200 ") {
@@ -381,30 +303,24 @@ func TestManyConnections(t *testing.T) {
 // A request whose body does not arrive takes no place of the offer, and ends.
 func TestSlowBody(t *testing.T) {
 	p := startBridged(t)
-	offer := p.provide(t, newTools(nil).Server)
+	offer := p.provide(t, newTools().Server)
 	req := modernPost(t, offer, "1", "echo")
 	for range 70 { // more than an offer may have in progress
-		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", req.URL.Host)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(new(net.Dialer).DialContext(t.Context(), "tcp", req.URL.Host))(t)
 		defer conn.Close()
-		if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: %s\r\nContent-Length: 10\r\n\r\n{", req.URL.Path, req.URL.Host, req.Header.Get("Authorization")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: %s\r\nContent-Length: 10\r\n\r\n{",
+			req.URL.Path, req.URL.Host, req.Header.Get("Authorization")))(t)
 	}
 	if got := do(t, modernPost(t, offer, "2", "echo")); !strings.HasPrefix(got, "200 ") {
 		t.Errorf("beside slow bodies, a call got %s", got)
 	}
-	if err := offer.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, offer.Close(t.Context()))
 }
 
 // An offer that is closed, and a connection that ends, end the handlers; the listener ends with the connection.
 func TestMOA15_MOA18_BridgeEnds(t *testing.T) {
 	p := startBridged(t)
-	server := newTools(nil)
+	server := newTools()
 	offer, other := p.provide(t, server.Server), p.provide(t, server.Server)
 	answers := make(chan string, 2)
 	for i, o := range []*mcpacp.Offer{offer, other} {
@@ -412,24 +328,18 @@ func TestMOA15_MOA18_BridgeEnds(t *testing.T) {
 		go func() { answers <- do(t, req) }()
 	}
 	first, second := <-server.began, <-server.began
-	if err := offer.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, offer.Close(t.Context()))
 	if got := <-answers; !strings.Contains(got, "canceled") {
 		t.Errorf("got %s", got)
 	}
 	if (first.Err() == nil) == (second.Err() == nil) {
 		t.Errorf("contexts: %v and %v", first.Err(), second.Err())
 	}
-	if err := p.client.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, p.client.Close())
 	<-first.Done()
 	<-second.Done()
 	<-answers
-	if err := other.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, other.Close(t.Context()))
 	for { // the listener ends with the connection, and not before Close returns
 		got := do(t, modernPost(t, other, "3", "echo"))
 		if strings.Contains(got, "refused") {
@@ -444,7 +354,7 @@ func TestMOA15_MOA18_BridgeEnds(t *testing.T) {
 // Two connections have listeners of their own, and the token of one is worth nothing to the other.
 func TestMOA18_Connections(t *testing.T) {
 	one, two := startBridged(t), startBridged(t)
-	server := newTools(nil)
+	server := newTools()
 	a, b := one.provide(t, server.Server), two.provide(t, server.Server)
 	req := modernPost(t, a, "1", "echo")
 	req.URL.Host = strings.TrimSuffix(strings.TrimPrefix(overHTTP(b).URL, "http://"), urlPath(b))

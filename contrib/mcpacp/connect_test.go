@@ -21,28 +21,46 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/contrib/mcpacp"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
+
+// input is the input of tools.
+type input struct {
+	Text string `json:"text,omitempty"`
+}
+
+// add adds a tool to a server.
+func add(s *mcp.Server, tool *mcp.Tool, run func(ctx context.Context, req *mcp.CallToolRequest, text string) (*mcp.CallToolResult, error)) {
+	mcp.AddTool(s, tool, func(ctx context.Context, req *mcp.CallToolRequest, in input) (*mcp.CallToolResult, any, error) {
+		res, err := run(ctx, req, in.Text)
+		return res, nil, err
+	})
+}
+
+// addText adds a tool that returns a text.
+func addText(s *mcp.Server, tool *mcp.Tool, run func(ctx context.Context, req *mcp.CallToolRequest) (string, error)) {
+	add(s, tool, func(ctx context.Context, req *mcp.CallToolRequest, _ string) (*mcp.CallToolResult, error) {
+		text, err := run(ctx, req)
+		return textResult(text), err
+	})
+}
+
+func textResult(text string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
+}
 
 // kinds is a server with a tool for each kind of result.
 func kinds() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "kinds", Version: "1"}, nil)
 	yes := true
-	type none struct{}
-	add := func(tool *mcp.Tool, run func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error)) {
-		mcp.AddTool(s, tool, func(ctx context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallToolResult, any, error) {
-			res, err := run(ctx, req)
-			return res, nil, err
-		})
-	}
-	add(&mcp.Tool{Name: "content", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, Title: "All content"}},
-		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	add(s, &mcp.Tool{Name: "content", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, Title: "All content"}},
+		func(context.Context, *mcp.CallToolRequest, string) (*mcp.CallToolResult, error) {
 			return &mcp.CallToolResult{Content: []mcp.Content{
 				&mcp.TextContent{Text: "text"},
 				&mcp.ImageContent{Data: []byte("png"), MIMEType: "image/png"},
@@ -53,25 +71,22 @@ func kinds() *mcp.Server {
 				&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "note://4", Blob: []byte("x")}},
 			}}, nil
 		})
-	add(&mcp.Tool{Name: "search", Title: "Search", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: &yes}},
-		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	add(s, &mcp.Tool{Name: "search", Title: "Search", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: &yes}},
+		func(context.Context, *mcp.CallToolRequest, string) (*mcp.CallToolResult, error) {
 			return &mcp.CallToolResult{}, nil
 		})
-	add(&mcp.Tool{Name: "drop", Annotations: &mcp.ToolAnnotations{DestructiveHint: &yes}},
-		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			return nil, errors.New("nothing to drop")
-		})
-	add(&mcp.Tool{Name: "large"}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strings.Repeat("x", 1<<20)}}}, nil
-	})
-	add(&mcp.Tool{Name: "elicit"}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	addText(s, &mcp.Tool{Name: "drop", Annotations: &mcp.ToolAnnotations{DestructiveHint: &yes}},
+		func(context.Context, *mcp.CallToolRequest) (string, error) { return "", errors.New("nothing to drop") })
+	addText(s, &mcp.Tool{Name: "large"},
+		func(context.Context, *mcp.CallToolRequest) (string, error) { return strings.Repeat("x", 1<<20), nil })
+	addText(s, &mcp.Tool{Name: "elicit"}, func(ctx context.Context, req *mcp.CallToolRequest) (string, error) {
 		res, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Message: "Sure?", RequestedSchema: map[string]any{"type": "object"}})
 		if err != nil {
-			return nil, err
+			return "", err
 		}
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: res.Action}}}, nil
+		return res.Action, nil
 	})
-	add(&mcp.Tool{Name: "sample"}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	add(s, &mcp.Tool{Name: "sample"}, func(ctx context.Context, req *mcp.CallToolRequest, _ string) (*mcp.CallToolResult, error) {
 		res, err := req.Session.CreateMessage(ctx, &mcp.CreateMessageParams{MaxTokens: 1})
 		if err != nil {
 			return nil, err
@@ -88,28 +103,42 @@ func kinds() *mcp.Server {
 	return s
 }
 
+// serveHTTP declares servers over HTTP and SSE at a handler, which ends with the test.
+func serveHTTP(t *testing.T, handler http.HandlerFunc, headers ...acp.HTTPHeader) (overHTTP, overSSE acp.MCPServer) {
+	t.Helper()
+	listener := httptest.NewServer(handler)
+	t.Cleanup(listener.Close)
+	return declareHTTP("web", listener.URL, headers...), declareSSE("web", listener.URL, headers...)
+}
+
+func declareHTTP(name, url string, headers ...acp.HTTPHeader) acp.MCPServer {
+	return acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: name, URL: url, Headers: headers})
+}
+
+func declareSSE(name, url string, headers ...acp.HTTPHeader) acp.MCPServer {
+	return acp.NewMCPServerSSE(acp.MCPServerSSE{Name: name, URL: url, Headers: headers})
+}
+
 // web declares a server over HTTP or SSE. It requires a header.
 func web(t *testing.T, s *mcp.Server, way string) acp.MCPServer {
 	t.Helper()
-	sse := way == "SSE"
+	find := func(*http.Request) *mcp.Server { return s }
 	opts := &mcp.StreamableHTTPOptions{Stateless: way == "HTTP, 2026-07-28", JSONResponse: way == "HTTP, JSON"}
-	var handler http.Handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, opts)
-	if sse {
-		handler = mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s }, nil)
+	var handler http.Handler = mcp.NewStreamableHTTPHandler(find, opts)
+	if way == "SSE" {
+		handler = mcp.NewSSEHandler(find, nil)
 	}
-	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	overHTTP, overSSE := serveHTTP(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Token") != "secret" {
 			http.Error(w, "no token", http.StatusUnauthorized)
 			return
 		}
 		handler.ServeHTTP(w, r)
-	}))
-	t.Cleanup(listener.Close)
-	headers := []acp.HTTPHeader{{Name: "X-Token", Value: "secret"}}
-	if sse {
-		return acp.NewMCPServerSSE(acp.MCPServerSSE{Name: "web", URL: listener.URL, Headers: headers})
+	}, acp.HTTPHeader{Name: "X-Token", Value: "secret"})
+	if way == "SSE" {
+		return overSSE
 	}
-	return acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "web", URL: listener.URL, Headers: headers})
+	return overHTTP
 }
 
 // That a tool only reads is believed once the user has said so.
@@ -120,16 +149,9 @@ func TestTrust(t *testing.T) {
 	h.prompt(t, "web__content", "web__drop")
 	h.answer = "reject"
 	h.prompt(t, "web__content", "web__search", "web__drop")
-	want := []string{
-		`other: web: All content, completed: "text" Image Audio ResourceLink Resource Resource Resource`,
-		`other: web: All content, completed: "text" Image Audio ResourceLink Resource Resource Resource`, `edit: web: drop, failed: "ANY"`,
-		`read: web: All content, completed: "text" Image Audio ResourceLink Resource Resource Resource`,
-		"fetch: web: Search, completed:", `edit: web: drop, failed: "ANY"`,
-	}
-	got := slices.DeleteFunc(h.seen(), func(line string) bool { return strings.HasPrefix(line, "agent:") })
-	if diff := cmp.Diff(want, got, cmp.Comparer(like)); diff != "" {
-		t.Errorf("the user saw (-want +got):\n%s", diff)
-	}
+	const content = `web: All content, completed: "text" Image Audio ResourceLink Resource Resource Resource`
+	h.sees(t, "other: "+content, "agent: ANY", "other: "+content, "agent: ANY", `edit: web: drop, failed: "ANY"`, "agent: ANY",
+		"read: "+content, "agent: ANY", "fetch: web: Search, completed:", "agent: ANY", `edit: web: drop, failed: "ANY"`, "agent: ANY")
 	if len(h.asked) != 4 {
 		t.Errorf("asked about %+v", h.asked)
 	}
@@ -148,9 +170,7 @@ func TestCalls(t *testing.T) {
 				"other: web: Search, failed: \"ANY\"", "agent: failed: ANY. ",
 				`edit: web: drop, failed: "nothing to drop"`, "agent: failed: nothing to drop. web note://1: a note. web greet: Hello. ",
 			}
-			if diff := cmp.Diff(want, h.seen(), cmp.Comparer(like)); diff != "" {
-				t.Errorf("the user saw (-want +got):\n%s", diff)
-			}
+			h.sees(t, want...)
 			if len(h.asked) != 3 || h.asked[2].Title.Value() != "web: drop" || h.asked[2].Name.Value() != "web__drop" {
 				t.Errorf("asked about %+v", h.asked)
 			}
@@ -236,23 +256,7 @@ func TestElicitationAndSampling(t *testing.T) {
 	want := []string{
 		`other: web: elicit, completed: "decline"`, "agent: result: decline. ", `other: web: sample, completed: "sampled"`, "agent: result: sampled. ",
 	}
-	if diff := cmp.Diff(want, h.seen()); diff != "" {
-		t.Errorf("the user saw (-want +got):\n%s", diff)
-	}
-}
-
-// The user may refuse a call, and the turn continues; or dismiss the question, which ends it.
-func TestPermission(t *testing.T) {
-	tier.Need(t, tier.Normal)
-	h := open(t, nil, server(t, "bad", "plain"))
-	h.answer = "reject"
-	if got := h.prompt(t, "bad__ask"); got != acp.StopReasonEndTurn {
-		t.Errorf("the turn ended with %s", got)
-	}
-	want := []string{`other: bad: ask, failed: "the user did not allow it"`, "agent: failed: the user did not allow it. "}
-	if diff := cmp.Diff(want, h.seen()); diff != "" {
-		t.Errorf("the user saw (-want +got):\n%s", diff)
-	}
+	h.sees(t, want...)
 }
 
 // cancelDuringProgress has the user cancel the turn when a call shows its progress.
@@ -269,61 +273,16 @@ func cancelDuringProgress(t *testing.T, h *host) {
 	}
 }
 
-// A server that asks after its call was cancelled gets an answer from the agent's handler, and what it then answers is
-// dropped.
-func TestAsksAfterCancellation(t *testing.T) {
-	tier.Need(t, tier.Normal)
-	opts := &mcpacp.Options{}
-	opts.Client.ElicitationHandler = func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-		return &mcp.ElicitResult{Action: "decline"}, ctx.Err()
-	}
-	h := &host{}
-	cancelDuringProgress(t, h)
-	h.open(t, config(opts), server(t, "bad", "asks late"))
-	if got := h.prompt(t, "bad__ask"); got != acp.StopReasonCancelled {
-		t.Errorf("the turn ended with %s", got)
-	}
-	h.prompt(t, "bad__echo")
-	want := []string{
-		`other: bad: ask, failed: "1/2 half" "cancelled"`,
-		`other: bad: echo, completed: "{} after 1 cancellations"`, `agent: result: {} after 1 cancellations. `,
-	}
-	if diff := cmp.Diff(want, h.seen()); diff != "" {
-		t.Errorf("the user saw (-want +got):\n%s", diff)
-	}
-}
-
-// The progress of a call is shown, and cancelling the turn cancels the call: the server is notified, and continues to serve.
-func TestCancelCall(t *testing.T) {
-	tier.Need(t, tier.Normal)
-	h := &host{}
-	cancelDuringProgress(t, h)
-	h.open(t, config(nil), server(t, "bad", "progress"))
-	if got := h.prompt(t, "bad__ask"); got != acp.StopReasonCancelled {
-		t.Errorf("the turn ended with %s", got)
-	}
-	h.prompt(t, "bad__echo")
-	want := []string{
-		`other: bad: ask, failed: "1/2 half" "cancelled"`,
-		`other: bad: echo, completed: "{} after 1 cancellations"`, `agent: result: {} after 1 cancellations. `,
-	}
-	if diff := cmp.Diff(want, h.seen()); diff != "" {
-		t.Errorf("the user saw (-want +got):\n%s", diff)
-	}
-}
-
 // The tools of two servers have different names, whatever the servers are called.
 func TestEqualNames(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	h := open(t, nil, server(t, "twin", "plain"), server(t, "twin", "twice"), server(t, "a__ü b_", "plain"), server(t, "", "plain"))
+	h := open(t, nil, server(t, "twin", ""), server(t, "twin", "ask: says first"), server(t, "a__ü b_", ""), server(t, "", ""))
 	h.prompt(t, "tools", "twin__ask", "twin_2__ask")
 	want := []string{
 		"agent: tools: twin__ask twin__echo twin_2__ask twin_2__echo a_b__ask a_b__echo mcp__ask mcp__echo. ",
 		`other: twin: ask, completed: "fine"`, "agent: result: fine. ", `other: twin: ask, completed: "first"`, "agent: result: first. ",
 	}
-	if diff := cmp.Diff(want, h.seen()); diff != "" {
-		t.Errorf("the user saw (-want +got):\n%s", diff)
-	}
+	h.sees(t, want...)
 }
 
 // A client that does not know notices gets messages of the agent, which must not come between turns.
@@ -338,20 +297,24 @@ func TestWithoutNotices(t *testing.T) {
 		set = s.State.tools
 		return err
 	}
-	h.open(t, c, stdio("gone", "/no/such/program", nil), server(t, "bad", "stubborn"))
+	h.open(t, c, stdio("gone", "/no/such/program", nil), server(t, "bad", stubborn))
 	h.shows(t, `agent: The MCP server "gone" did not start: fork/exec /no/such/program: no such file or directory`)
+	pid := h.pid(t)
+	changed := set.Changed()
+	must.Do(t, syscall.Kill(pid, syscall.SIGKILL))
+	<-changed
+	h.shows(t, fmt.Sprintf(`agent: result: %d. The MCP server "bad" has ended: subprocess ended: signal: killed`, pid))
+}
+
+// stubborn is a server that tells its process id, and does not end with its input.
+const stubborn = "ask: says $pid\nend: stay"
+
+// pid calls a stubborn server, and returns its process id.
+func (h *host) pid(t *testing.T) int {
+	t.Helper()
 	h.prompt(t, "bad__ask")
 	_, text, _ := strings.Cut(h.seen()[len(h.seen())-1], "result: ")
-	pid, err := strconv.Atoi(strings.TrimSuffix(text, ". "))
-	if err != nil {
-		t.Fatal(err)
-	}
-	changed := set.Changed()
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	<-changed
-	h.shows(t, `agent: result: `+text+`The MCP server "bad" has ended: subprocess ended: signal: killed`)
+	return must.Get(strconv.Atoi(strings.TrimSuffix(text, ". ")))(t)
 }
 
 // shows prompts until the user has seen a line that begins with prefix.
@@ -369,23 +332,12 @@ func (h *host) shows(t *testing.T, prefix string) {
 // A process that does not end with its input is killed, and closing the session waits for that.
 func TestSessionEnd(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	h := open(t, nil, server(t, "bad", "stubborn"))
-	h.prompt(t, "bad__ask")
-	_, text, _ := strings.Cut(h.seen()[1], "result: ")
-	pid, err := strconv.Atoi(strings.TrimSuffix(text, ". "))
-	if err != nil {
-		t.Fatal(err)
-	}
-	process, err := os.FindProcess(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := open(t, nil, server(t, "bad", stubborn))
+	process := must.Get(os.FindProcess(h.pid(t)))(t)
 	if err := process.Signal(syscall.Signal(0)); err != nil {
 		t.Errorf("while the session is open: %v", err)
 	}
-	if err := h.session.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.session.Close(t.Context()))
 	if err := process.Signal(syscall.Signal(0)); err == nil {
 		t.Error("the process lives on")
 	}
@@ -408,11 +360,9 @@ func TestHeadersOfOthers(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer sends.Close()
-	headers := []acp.HTTPHeader{{Name: "X-Token", Value: "secret"}}
+	secret := acp.HTTPHeader{Name: "X-Token", Value: "secret"}
 	for _, declared := range []acp.MCPServer{
-		acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "web", URL: redirects.URL, Headers: headers}),
-		acp.NewMCPServerSSE(acp.MCPServerSSE{Name: "web", URL: redirects.URL, Headers: headers}),
-		acp.NewMCPServerSSE(acp.MCPServerSSE{Name: "web", URL: sends.URL, Headers: headers}),
+		declareHTTP("web", redirects.URL, secret), declareSSE("web", redirects.URL, secret), declareSSE("web", sends.URL, secret),
 	} {
 		h := open(t, nil, declared)
 		h.await(t, `notice: The MCP server "web" did not start: `)
@@ -447,9 +397,7 @@ func TestSecretAddresses(t *testing.T) {
 	}))
 	t.Cleanup(listener.Close)
 	secret := listener.URL + "/hidden/path?key=hidden+key"
-	h := open(t, opts, acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "web", URL: secret, Headers: []acp.HTTPHeader{}}),
-		acp.NewMCPServerSSE(acp.MCPServerSSE{Name: "events", URL: listener.URL + "/hidden?key=2", Headers: []acp.HTTPHeader{}}),
-		acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "broken", URL: "hidden:/%zz", Headers: []acp.HTTPHeader{}}))
+	h := open(t, opts, declareHTTP("web", secret), declareSSE("events", listener.URL+"/hidden?key=2"), declareHTTP("broken", "hidden:/%zz"))
 	h.await(t, `notice: The MCP server "events" did not start: Get …: EOF`)
 	h.await(t, `notice: The MCP server "broken" did not start: parse …: invalid URL escape …`)
 	h.prompt(t, "tools")
@@ -464,9 +412,7 @@ func TestSecretAddresses(t *testing.T) {
 	if strings.Contains(seen, "hidden") || strings.Contains(seen, "session ID") {
 		t.Errorf("the user saw %s", seen)
 	}
-	if err := h.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, h.Close())
 	for _, want := range []string{"hidden/path?key=hidden+key", "hidden?key=2", "hidden:/%zz"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log has no %s: %s", want, &log)
@@ -486,17 +432,12 @@ func TestTooManyServers(t *testing.T) {
 
 // A server over HTTP or SSE that does not answer does not start, and leaves nothing behind.
 func TestHTTPHangs(t *testing.T) {
-	for _, sse := range []bool{false, true} {
-		listener := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body) // the end of a request is not seen before
-			<-r.Context().Done()
-		}))
-		t.Cleanup(listener.Close)
-		server := acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "web", URL: listener.URL, Headers: []acp.HTTPHeader{}})
-		if sse {
-			server = acp.NewMCPServerSSE(acp.MCPServerSSE{Name: "web", URL: listener.URL, Headers: []acp.HTTPHeader{}})
-		}
-		h := open(t, &mcpacp.Options{StartTime: 200 * time.Millisecond}, server)
+	overHTTP, overSSE := serveHTTP(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // the end of a request is not seen before
+		<-r.Context().Done()
+	})
+	for _, declared := range []acp.MCPServer{overHTTP, overSSE} {
+		h := open(t, &mcpacp.Options{StartTime: 200 * time.Millisecond}, declared)
 		h.await(t, `notice: The MCP server "web" did not start: it does not answer`)
 	}
 }
@@ -506,7 +447,7 @@ func TestHTTPHangs(t *testing.T) {
 func TestHTTPHangsInSubscription(t *testing.T) {
 	stateless := &mcp.StreamableHTTPOptions{Stateless: true} // as revision 2026-07-28 is
 	real := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return kinds() }, stateless)
-	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server, _ := serveHTTP(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return // the agent has ended it
@@ -517,9 +458,7 @@ func TestHTTPHangsInSubscription(t *testing.T) {
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		real.ServeHTTP(w, r)
-	}))
-	t.Cleanup(listener.Close)
-	server := acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "web", URL: listener.URL, Headers: []acp.HTTPHeader{}})
+	})
 	h := open(t, &mcpacp.Options{StartTime: 500 * time.Millisecond}, server)
 	h.await(t, `notice: The MCP server "web" did not start: it does not answer`)
 }

@@ -3,17 +3,15 @@ package mcpacp_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // provider is a client's MCP server over ACP, on the level of messages.
@@ -39,17 +37,7 @@ func (p *provider) serve(ctx context.Context, conn *acp.ClientConn, req *acp.Mes
 		return nil, &acp.Error{Code: -33001, Message: "no such server"}
 	}
 	result := func(text string) (*acp.MessageMCPResponse, error) {
-		res := acp.NewMessageMCPResponseResult(json.RawMessage(text))
-		return &res, nil
-	}
-	notify := func(id acp.MCPRequestID, method, params string) error {
-		n := &acp.MessageMCPNotification{ServerID: req.ServerID, RequestID: id, Method: method}
-		fields := map[string]json.RawMessage{}
-		if err := json.Unmarshal([]byte(params), &fields); err != nil {
-			return err
-		}
-		n.Params = acp.Some(fields)
-		return conn.MessageMCPNotification(ctx, n)
+		return new(acp.NewMessageMCPResponseResult(json.RawMessage(text))), nil
 	}
 	switch req.Method {
 	case "server/discover":
@@ -58,20 +46,16 @@ func (p *provider) serve(ctx context.Context, conn *acp.ClientConn, req *acp.Mes
 		if req.Params.Value()["cursor"] != nil {
 			return result(`{"resultType":"complete","tools":[` + tool("count", `{"type":"object"}`) + `]}`)
 		}
-		return result(`{"resultType":"complete","nextCursor":"","tools":[` + tool("ask", `{"type":"object"}`) + "," + tool("refuse", `{"type":"object"}`) + "," +
-			tool("break", `{"type":"object"}`) + "," + tool("hang", `{"type":"object"}`) + "," + tool("wait", `{"type":"object"}`) + `]}`)
+		var tools []string
+		for _, name := range []string{"ask", "refuse", "break", "hang", "wait"} {
+			tools = append(tools, tool(name, `{"type":"object"}`))
+		}
+		return result(`{"resultType":"complete","nextCursor":"","tools":[` + strings.Join(tools, ",") + `]}`)
 	case "tools/call":
 		params := req.Params.Value()
-		var meta struct {
-			Token string `json:"progressToken"`
-		}
-		if err := json.Unmarshal(params["_meta"], &meta); err != nil {
-			return nil, err
-		}
 		switch string(params["name"]) {
 		case `"refuse"`:
-			res := acp.NewMessageMCPResponseError(acp.MCPError{Code: -32602, Message: "not today"})
-			return &res, nil
+			return new(acp.NewMessageMCPResponseError(acp.MCPError{Code: -32602, Message: "not today"})), nil
 		case `"break"`:
 			return nil, &acp.Error{Code: -33002, Message: "the backend failed"}
 		case `"count"`:
@@ -83,9 +67,16 @@ func (p *provider) serve(ctx context.Context, conn *acp.ClientConn, req *acp.Mes
 			return nil, context.Cause(ctx)
 		}
 		if string(params["name"]) == `"wait"` {
+			var meta struct{ ProgressToken json.RawMessage }
+			if err := json.Unmarshal(params["_meta"], &meta); err != nil {
+				return nil, err
+			}
 			for id, message := range map[acp.MCPRequestID]string{"unknown": "for nobody", req.RequestID: "for you"} {
-				progress := fmt.Sprintf(`{"progressToken":%q,"progress":1,"message":%q}`, meta.Token, message)
-				if err := notify(id, "notifications/progress", progress); err != nil {
+				n := &acp.MessageMCPNotification{ServerID: req.ServerID, RequestID: id, Method: "notifications/progress"}
+				n.Params = acp.Some(map[string]json.RawMessage{
+					"progressToken": meta.ProgressToken, "progress": acp.Raw(1), "message": acp.Raw(message),
+				})
+				if err := conn.MessageMCPNotification(ctx, n); err != nil {
 					return nil, err
 				}
 			}
@@ -97,15 +88,14 @@ func (p *provider) serve(ctx context.Context, conn *acp.ClientConn, req *acp.Mes
 		}
 		return result(`{"resultType":"complete","content":[{"type":"text","text":"fine"}]}`)
 	}
-	res := acp.NewMessageMCPResponseError(acp.MCPError{Code: -32601, Message: "no " + req.Method})
-	return &res, nil
+	return new(acp.NewMessageMCPResponseError(acp.MCPError{Code: -32601, Message: "no " + req.Method})), nil
 }
 
 // Two sessions use one server at the same time. Requests have ids of their own, notifications reach the call that they
 // belong to, errors of the server are not errors of the connection, and cancelling the turn cancels the request.
 func TestOverACP_MOA1_MOA6_MOA7_MOA8_MOA9_MOA10_MOA12_MOA13(t *testing.T) {
 	p := &provider{ended: make(chan struct{})}
-	h := &host{mcp: p.serve}
+	h := &host{handlers: acp.ClientHandlers{MessageMCP: p.serve}}
 	h.open(t, config(nil), declared("client", "server-1"))
 	p.hanging = func() {
 		if err := h.session.Cancel(t.Context()); err != nil {
@@ -113,10 +103,7 @@ func TestOverACP_MOA1_MOA6_MOA7_MOA8_MOA9_MOA10_MOA12_MOA13(t *testing.T) {
 		}
 	}
 	first := h.session
-	second, err := h.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir(), MCPServers: []acp.MCPServer{declared("client", "server-1")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := must.Get(h.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir(), MCPServers: []acp.MCPServer{declared("client", "server-1")}}))(t)
 	var both sync.WaitGroup
 	for _, s := range []*acp.ClientSession{first, second} {
 		both.Go(func() {
@@ -149,18 +136,14 @@ func TestOverACP_MOA1_MOA6_MOA7_MOA8_MOA9_MOA10_MOA12_MOA13(t *testing.T) {
 		`other: client: count, completed: "{\"total\":36}"`, `agent: result: {"total":36}. `,
 		`other: client: hang, failed: "cancelled"`,
 	}
-	if diff := cmp.Diff(want, h.seen(), cmp.Comparer(like)); diff != "" {
-		t.Errorf("the user saw (-want +got):\n%s", diff)
-	}
+	h.sees(t, want...)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var ids []acp.MCPRequestID
 	for _, req := range p.requests {
 		ids = append(ids, req.RequestID)
 		var meta map[string]any
-		if err := json.Unmarshal(req.Params.Value()["_meta"], &meta); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(req.Params.Value()["_meta"], &meta))
 		if meta["io.modelcontextprotocol/protocolVersion"] != "2026-07-28" || meta["io.modelcontextprotocol/clientCapabilities"] == nil {
 			t.Errorf("%s had the _meta %v", req.Method, meta)
 		}
@@ -177,7 +160,7 @@ func TestOverACP_MOA1_MOA6_MOA7_MOA8_MOA9_MOA10_MOA12_MOA13(t *testing.T) {
 // The notifications of a request are shown while it runs. One of an unknown request is dropped.
 func TestProgressOverACP_MOA6_MOA7_MOA12(t *testing.T) {
 	p := &provider{shown: make(chan struct{})}
-	h := &host{mcp: p.serve}
+	h := &host{handlers: acp.ClientHandlers{MessageMCP: p.serve}}
 	h.watch = func(u acp.SessionUpdate) {
 		call, ok := u.Variant.(*acp.SessionUpdateToolCallUpdate)
 		if !ok {
@@ -194,17 +177,14 @@ func TestProgressOverACP_MOA6_MOA7_MOA12(t *testing.T) {
 	}
 	h.open(t, config(nil), declared("client", "server-1"))
 	h.prompt(t, "client__wait")
-	want := []string{`other: client: wait, completed: "fine"`, "agent: result: fine. "}
-	if diff := cmp.Diff(want, h.seen()); diff != "" {
-		t.Errorf("the user saw (-want +got):\n%s", diff)
-	}
+	h.sees(t, `other: client: wait, completed: "fine"`, "agent: result: fine. ")
 }
 
 // A server that the client does not have any more costs only its own tools; one that refuses to be discovered does not
 // start, and is not asked in another way.
 func TestServerGone_MOA1_MOA10_MOA15(t *testing.T) {
 	p := &provider{}
-	h := &host{mcp: p.serve}
+	h := &host{handlers: acp.ClientHandlers{MessageMCP: p.serve}}
 	h.open(t, config(nil), declared("client", "server-1"))
 	h.prompt(t, "tools")
 	p.mu.Lock()
@@ -216,13 +196,12 @@ func TestServerGone_MOA1_MOA10_MOA15(t *testing.T) {
 	if got := h.seen(); !like(got[len(got)-1], "ANYtools: . ") {
 		t.Errorf("the user saw %q", got)
 	}
-	h = &host{mcp: func(ctx context.Context, conn *acp.ClientConn, req *acp.MessageMCPRequest) (*acp.MessageMCPResponse, error) {
+	h = &host{handlers: acp.ClientHandlers{MessageMCP: func(ctx context.Context, conn *acp.ClientConn, req *acp.MessageMCPRequest) (*acp.MessageMCPResponse, error) {
 		if req.Method != "server/discover" {
 			t.Errorf("the server got %s", req.Method)
 		}
-		res := acp.NewMessageMCPResponseError(acp.MCPError{Code: -32603, Message: "not well"})
-		return &res, nil
-	}}
+		return new(acp.NewMessageMCPResponseError(acp.MCPError{Code: -32603, Message: "not well"})), nil
+	}}}
 	h.open(t, config(nil), declared("client", "server-1"))
 	h.await(t, `notice: The MCP server "client" did not start: calling "initialize": `)
 	if got := h.seen()[0]; !like(got, "ANYnot well") {
@@ -245,5 +224,5 @@ func TestCallsBeforeTheAnswer_MOA5(t *testing.T) {
 		}
 		return err
 	}
-	(&host{mcp: p.serve}).open(t, config, declared("client", "server-1"))
+	(&host{handlers: acp.ClientHandlers{MessageMCP: p.serve}}).open(t, config, declared("client", "server-1"))
 }

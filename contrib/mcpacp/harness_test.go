@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
@@ -22,14 +23,15 @@ import (
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/contrib/mcpacp"
 	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
-// serveAs is the variable that makes the test binary an MCP server that misbehaves; see misbehave.
+// serveAs is the variable with a script, which makes the test binary an MCP server.
 const serveAs = "MCPACP_TEST_SERVER"
 
 func TestMain(m *testing.M) {
-	if mode := os.Getenv(serveAs); mode != "" {
-		misbehave(mode)
+	if script, ok := os.LookupEnv(serveAs); ok {
+		serveStdio(script)
 		return
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
@@ -39,14 +41,10 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// server declares the test binary as a server on stdio.
-func server(t *testing.T, name, mode string) acp.MCPServer {
+// server declares the test binary as a server on stdio, which plays a script.
+func server(t *testing.T, name, script string) acp.MCPServer {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return stdio(name, self, []string{"-test.v"}, acp.EnvVariable{Name: serveAs, Value: mode})
+	return stdio(name, must.Get(os.Executable())(t), []string{"-test.v"}, acp.EnvVariable{Name: serveAs, Value: script})
 }
 
 func stdio(name, command string, args []string, env ...acp.EnvVariable) acp.MCPServer {
@@ -151,15 +149,17 @@ func texts(res *mcp.CallToolResult) string {
 // host is the client, and what its user sees.
 type host struct {
 	*acp.ClientConn
-	session *acp.ClientSession
-	tap     *conformance.TapOptions
-	cwd     string // of the session; "" means a new directory
-	plain   bool   // it does not know notices
-	quiet   bool   // nothing that the agent logs is printed
-	mcp     func(context.Context, *acp.ClientConn, *acp.MessageMCPRequest) (*acp.MessageMCPResponse, error)
+	session  *acp.ClientSession
+	tap      *conformance.TapOptions
+	cwd      string // of the session; "" means a new directory
+	plain    bool   // it does not know notices
+	quiet    bool   // nothing that the agent logs is printed
+	lax      bool   // its connection may end with an error
+	handlers acp.ClientHandlers
+	provider *mcpacp.Provider // over ACP, if the agent enables that
 
 	mu      sync.Mutex
-	answer  acp.PermissionOptionID
+	answer  acp.PermissionOptionID // "" chooses the option that allows the call once
 	asked   []acp.ToolCallUpdate
 	updates []acp.SessionUpdate
 	watch   func(acp.SessionUpdate)
@@ -174,54 +174,61 @@ func open(t *testing.T, opts *mcpacp.Options, servers ...acp.MCPServer) *host {
 
 func (h *host) open(t *testing.T, config agentkit.Config[state], servers ...acp.MCPServer) *host {
 	t.Helper()
+	h.serve(t, config)
+	return h.newSession(t, servers...)
+}
+
+// serve connects the client to an agent in memory.
+func (h *host) serve(t *testing.T, config agentkit.Config[state]) {
+	t.Helper()
 	theirs, ours := acp.Pipe()
-	sessions := agentkit.NewSessions(config)
 	served := make(chan error, 1)
-	opts := &acp.AgentOptions{Info: acp.Implementation{Name: "agent", Version: "1"}}
-	if h.mcp != nil {
-		opts.Experimental = acp.FeatureMCPOverACP
-	}
+	opts := &acp.AgentOptions{Info: acp.Implementation{Name: "agent", Version: "1"}, Experimental: acp.FeatureMCPOverACP}
 	if h.quiet {
 		opts.Conn.Logger = slog.New(slog.DiscardHandler)
 	}
-	go func() { served <- sessions.Serve(context.Background(), theirs, opts) }()
+	go func() { served <- agentkit.NewSessions(config).Serve(context.Background(), theirs, opts) }()
 	t.Cleanup(func() {
 		if err := <-served; err != nil {
 			t.Errorf("the agent: %v", err)
 		}
 	})
-	return h.dial(t, ours, servers...)
+	h.connect(t, ours)
 }
 
-func (h *host) dial(t *testing.T, transport acp.Transport, servers ...acp.MCPServer) *host {
-	t.Helper()
-	h.answer, h.arrived = cmp.Or(h.answer, "allow"), make(chan struct{}, 1)
-	if h.tap == nil {
-		h.tap = &conformance.TapOptions{Level: conformance.Advice}
-	}
-	opts := &acp.ClientOptions{Info: acp.Implementation{Name: "test", Version: "1"}}
+// setUp returns the handlers and options of the client.
+func (h *host) setUp() (acp.ClientHandlers, *acp.ClientOptions) {
+	h.arrived = make(chan struct{}, 1)
+	handlers := h.handlers
+	handlers.SessionUpdate, handlers.RequestPermission = h.take, h.permit
+	opts := &acp.ClientOptions{Info: acp.Implementation{Name: "test", Version: "1"}, Experimental: acp.FeatureMCPOverACP}
 	if !h.plain {
 		opts.Session.Notices = acp.Some(acp.NoticeCapabilities{})
 	}
-	handlers := acp.ClientHandlers{SessionUpdate: h.take, RequestPermission: h.permit}
-	if h.mcp != nil {
-		handlers.MessageMCP, opts.Experimental = h.mcp, acp.FeatureMCPOverACP
-		h.tap.Schema = conformance.V1Unstable()
+	if h.provider != nil {
+		h.provider.Enable(&handlers, opts)
 	}
-	var err error
-	h.ClientConn, err = acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, transport, h.tap), handlers, opts)
-	if err != nil {
-		t.Fatal(err)
+	return handlers, opts
+}
+
+func (h *host) connect(t *testing.T, transport acp.Transport) {
+	t.Helper()
+	handlers, opts := h.setUp()
+	if h.tap == nil {
+		h.tap = &conformance.TapOptions{Level: conformance.Advice, Schema: conformance.V1Unstable()}
 	}
+	h.ClientConn = must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, transport, h.tap), handlers, opts))(t)
 	t.Cleanup(func() {
-		if err := h.Close(); err != nil {
+		if err := h.Close(); err != nil && !h.lax {
 			t.Errorf("closing: %v", err)
 		}
 	})
-	h.session, err = h.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: cmp.Or(h.cwd, t.TempDir()), MCPServers: servers})
-	if err != nil {
-		t.Fatal(err)
-	}
+}
+
+func (h *host) newSession(t *testing.T, servers ...acp.MCPServer) *host {
+	t.Helper()
+	req := &acp.NewSessionRequest{Cwd: cmp.Or(h.cwd, t.TempDir()), MCPServers: servers}
+	h.session = must.Get(h.NewSession(t.Context(), req))(t)
 	return h
 }
 
@@ -243,17 +250,43 @@ func (h *host) permit(_ context.Context, _ *acp.ClientSession, req *acp.RequestP
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.asked = append(h.asked, req.ToolCall)
-	return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(h.answer)}, nil
+	answer := h.answer
+	for _, o := range req.Options {
+		if answer == "" && o.Kind == acp.PermissionOptionKindAllowOnce {
+			answer = o.OptionID
+		}
+	}
+	if answer == "" {
+		return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
+	}
+	return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(answer)}, nil
 }
 
 // prompt sends the lines of a prompt, and returns how the turn ended.
 func (h *host) prompt(t *testing.T, lines ...string) acp.StopReason {
 	t.Helper()
-	res, err := h.session.Prompt(t.Context(), acp.TextBlock(strings.Join(lines, "\n")))
-	if err != nil {
-		t.Fatalf("the prompt %q: %v", lines, err)
+	return must.Get(h.session.Prompt(t.Context(), acp.TextBlock(strings.Join(lines, "\n"))))(t).StopReason
+}
+
+// said returns all texts of the agent.
+func (h *host) said() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var text strings.Builder
+	for _, u := range h.updates {
+		if chunk, ok := u.Variant.(*acp.SessionUpdateAgentMessageChunk); ok {
+			text.WriteString(chunk.Content.Text())
+		}
 	}
-	return res.StopReason
+	return text.String()
+}
+
+// sees compares what the user has seen with lines, in which ANY stands for any text.
+func (h *host) sees(t *testing.T, want ...string) {
+	t.Helper()
+	if diff := gocmp.Diff(want, h.seen(), gocmp.Comparer(like)); diff != "" {
+		t.Errorf("the user saw (-want +got):\n%s", diff)
+	}
 }
 
 // seen returns what the user sees: a line for each message, notice and tool call, calls as they are in the end.
@@ -275,6 +308,8 @@ func (h *host) seen() []string {
 			} else {
 				lines = append(lines, who+text)
 			}
+		case *acp.SessionUpdateAgentThoughtChunk: // of play
+			lines = append(lines, u.Content.Text())
 		case *acp.SessionUpdateNotice:
 			lines = append(lines, fmt.Sprintf("notice: %s: %s", u.Title, u.Description.Value()))
 		case *acp.SessionUpdateToolCall:
@@ -310,14 +345,17 @@ func describe(call *acp.ToolCall) string {
 // await waits until the user sees a line that begins so.
 func (h *host) await(t *testing.T, prefix string) {
 	t.Helper()
-	for {
-		if slices.ContainsFunc(h.seen(), func(line string) bool { return strings.HasPrefix(line, prefix) }) {
-			return
-		}
-		select {
-		case <-h.arrived:
-		case <-time.After(time.Minute):
-			t.Fatalf("the user never saw %q, but %q", prefix, h.seen())
-		}
+	for !slices.ContainsFunc(h.seen(), func(line string) bool { return strings.HasPrefix(line, prefix) }) {
+		h.wait(t, prefix)
+	}
+}
+
+// wait waits until the user sees more.
+func (h *host) wait(t *testing.T, want any) {
+	t.Helper()
+	select {
+	case <-h.arrived:
+	case <-time.After(time.Minute):
+		t.Fatalf("the user never saw %q, but %q", want, h.seen())
 	}
 }

@@ -2,7 +2,6 @@ package mcpacp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -20,7 +19,8 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
-	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/acptest"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // A server may send a thousand messages at once, and after that a thousand in a second.
@@ -72,17 +72,8 @@ func TestPaceOfStreams(t *testing.T) {
 		for method, want := range map[string]time.Duration{http.MethodPost: 0, http.MethodGet: 2 * time.Second} {
 			start := time.Now()
 			for range 30 {
-				req, err := http.NewRequestWithContext(t.Context(), method, "http://x/", nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				res, err := rt.RoundTrip(req)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := res.Body.Close(); err != nil {
-					t.Fatal(err)
-				}
+				req := must.Get(http.NewRequestWithContext(t.Context(), method, "http://x/", nil))(t)
+				must.Do(t, must.Get(rt.RoundTrip(req))(t).Body.Close())
 			}
 			if got := time.Since(start); got != want {
 				t.Errorf("30 times %s took %v, want %v", method, got, want)
@@ -163,54 +154,35 @@ func TestLongList(t *testing.T) {
 
 // The user gets each message about a server once, ten in all, and that it has ended.
 func TestTold(t *testing.T) {
-	theirs, ours := acp.Pipe()
-	sessions := agentkit.NewSessions(agentkit.Config[struct{}]{
-		Prompt: func(_ context.Context, turn *agentkit.Turn[struct{}], _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-			set, err := Connect(context.Background(), turn, []acp.MCPServer{{}}, nil) // a server that does not start, because it has no type
-			if err != nil {
-				return nil, err
-			}
-			defer set.Close()
-			set.running.Wait()
-			v := &server{set: set, title: "x", told: map[string]bool{}}
-			for i := range 100 {
-				v.tell("%s is bad", fmt.Errorf("reason %d", i%2))
-			}
-			for i := range 100 {
-				v.tell("%s is bad", fmt.Errorf("reason %d", i))
-			}
-			v.run()
-			set.say()
-			return nil, nil
-		},
-	})
-	served := make(chan error, 1)
-	go func() {
-		served <- sessions.Serve(context.Background(), theirs, &acp.AgentOptions{Info: acp.Implementation{Name: "agent", Version: "1"}})
-	}()
-	var told []string
-	handlers := acp.ClientHandlers{SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
-		if chunk, ok := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk); ok {
-			text := chunk.Content.Text()
-			told = append(told, text)
+	agent := acptest.Script(t, nil, func(_ context.Context, turn *agentkit.Turn[any]) error {
+		set, err := Connect(context.Background(), turn, []acp.MCPServer{{}}, nil) // a server that does not start, because it has no type
+		if err != nil {
+			return err
 		}
+		defer set.Close()
+		set.running.Wait()
+		v := &server{set: set, title: "x", told: map[string]bool{}}
+		for i := range 100 {
+			v.tell("%s is bad", fmt.Errorf("reason %d", i%2))
+		}
+		for i := range 100 {
+			v.tell("%s is bad", fmt.Errorf("reason %d", i))
+		}
+		v.run()
+		set.say()
 		return nil
-	}}
-	tap := conformance.Tap(t, conformance.Client, ours, nil)
-	conn, err := acp.Connect(t.Context(), tap, handlers, &acp.ClientOptions{Info: acp.Implementation{Name: "client", Version: "1"}})
-	if err != nil {
-		t.Fatal(err)
+	})
+	client := must.Get(acp.Connect(t.Context(), agent, acp.ClientHandlers{}, &acp.ClientOptions{}))(t)
+	defer client.Close()
+	session := must.Get(client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir()}))(t)
+	turn := session.Stream(t.Context(), acp.TextBlock("go"))
+	var told []string
+	for u := range turn.Updates() {
+		if chunk, ok := u.Variant.(*acp.SessionUpdateAgentMessageChunk); ok {
+			told = append(told, chunk.Content.Text())
+		}
 	}
-	session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := session.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(conn.Close(), <-served); err != nil {
-		t.Error(err)
-	}
+	must.Get(turn.Result())(t)
 	slices.Sort(told)
 	last := `The MCP server "x" did not start: its type is not known` + "\n"
 	want := []string{`The MCP server "mcp" did not start: its type is not known` + "\n", last}

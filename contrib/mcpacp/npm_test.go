@@ -14,55 +14,23 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/npmtest"
 )
 
 // folder has the npm packages that the tests use.
 var folder = npmtest.Folder{Files: []string{"testdata/npm/*"}}
 
-// inputs are those of all tools of the servers from npm; DIR is the directory of the session.
-var inputs = map[string]map[string]string{
-	"everything": {
-		"echo":                           `{"message":"call me"}`,
-		"get-annotated-message":          `{"messageType":"error","includeImage":true}`,
-		"get-env":                        `{}`,
-		"get-resource-links":             `{"count":3}`,
-		"get-resource-reference":         `{"resourceType":"Text","resourceId":1}`,
-		"get-structured-content":         `{"location":"New York"}`,
-		"get-sum":                        `{"a":1,"b":2}`,
-		"get-tiny-image":                 `{}`,
-		"gzip-file-as-resource":          `{"name":"x.gz","data":"data:text/plain;base64,eHh4","outputType":"resource"}`,
-		"toggle-simulated-logging":       `{}`,
-		"toggle-subscriber-updates":      `{}`,
-		"trigger-long-running-operation": `{"duration":1,"steps":4}`,
-	},
-	"filesystem": {
-		"read_file":                 `{"path":"DIR/a.txt"}`,
-		"read_text_file":            `{"path":"DIR/a.txt","head":1}`,
-		"read_media_file":           `{"path":"DIR/a.png"}`,
-		"read_multiple_files":       `{"paths":["DIR/a.txt","DIR/b.txt"]}`,
-		"write_file":                `{"path":"DIR/new.txt","content":"new"}`,
-		"edit_file":                 `{"path":"DIR/a.txt","edits":[{"oldText":"one","newText":"two"}]}`,
-		"create_directory":          `{"path":"DIR/sub"}`,
-		"list_directory":            `{"path":"DIR"}`,
-		"list_directory_with_sizes": `{"path":"DIR"}`,
-		"directory_tree":            `{"path":"DIR"}`,
-		"move_file":                 `{"source":"DIR/b.txt","destination":"DIR/c.txt"}`,
-		"search_files":              `{"path":"DIR","pattern":"*.txt"}`,
-		"get_file_info":             `{"path":"DIR/a.txt"}`,
-		"list_allowed_directories":  `{}`,
-	},
-	"memory": {
-		"create_entities":     `{"entities":[{"name":"Ada","entityType":"person","observations":["writes"]},{"name":"Bob","entityType":"person","observations":[]}]}`,
-		"create_relations":    `{"relations":[{"from":"Ada","to":"Bob","relationType":"knows"}]}`,
-		"add_observations":    `{"observations":[{"entityName":"Ada","contents":["reads"]}]}`,
-		"delete_entities":     `{"entityNames":["Nobody"]}`,
-		"delete_observations": `{"deletions":[{"entityName":"Ada","observations":["reads"]}]}`,
-		"delete_relations":    `{"relations":[{"from":"Ada","to":"Bob","relationType":"likes"}]}`,
-		"read_graph":          `{}`,
-		"search_nodes":        `{"query":"Ada"}`,
-		"open_nodes":          `{"names":["Ada"]}`,
-	},
+// inputs returns those of all tools of a server from npm, from testdata/inputs.txt; DIR is the directory of the session.
+func inputs(t *testing.T, server string) map[string]string {
+	t.Helper()
+	tools := map[string]string{}
+	for line := range strings.Lines(string(must.Get(os.ReadFile("testdata/inputs.txt"))(t))) {
+		if words := strings.SplitN(strings.TrimSpace(line), " ", 3); words[0] == server {
+			tools[words[1]] = words[2]
+		}
+	}
+	return tools
 }
 
 // needsTasks ends the notice about simulate-research-query, a tool for clients with tasks, which is left out.
@@ -72,10 +40,7 @@ const needsTasks = "it can only be called as a task"
 // the servers have; what passes is judged while it does, and again from its recording.
 func TestServersFromNPM(t *testing.T) {
 	dir := folder.Dir(t)
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Fatal(err)
-	}
+	node := must.Get(exec.LookPath("node"))(t)
 	kitAgent := buildtest.Program(t, "../../examples/kit-agent")
 	script := func(name string) string {
 		return filepath.Join(dir, "node_modules", "@modelcontextprotocol", "server-"+name, "dist", "index.js")
@@ -88,12 +53,10 @@ func TestServersFromNPM(t *testing.T) {
 			return stdio("everything", node, []string{script("everything"), "stdio"})
 		}},
 		{"everything over HTTP", "everything", func(t *testing.T, _ string) acp.MCPServer {
-			url := listenOn(t, "/mcp", node, script("everything"), "streamableHttp")
-			return acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "everything", URL: url, Headers: []acp.HTTPHeader{}})
+			return declareHTTP("everything", listenOn(t, "/mcp", node, script("everything"), "streamableHttp"))
 		}},
 		{"everything over SSE", "everything", func(t *testing.T, _ string) acp.MCPServer {
-			url := listenOn(t, "/sse", node, script("everything"), "sse")
-			return acp.NewMCPServerSSE(acp.MCPServerSSE{Name: "everything", URL: url, Headers: []acp.HTTPHeader{}})
+			return declareSSE("everything", listenOn(t, "/sse", node, script("everything"), "sse"))
 		}},
 		{"filesystem", "filesystem", func(_ *testing.T, cwd string) acp.MCPServer {
 			return stdio("filesystem", node, []string{script("filesystem"), cwd})
@@ -106,15 +69,14 @@ func TestServersFromNPM(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			cwd := t.TempDir()
 			for name, text := range map[string]string{"a.txt": "one\n", "b.txt": "two\n", "a.png": "\x89PNG\r\n\x1a\n"} {
-				if err := os.WriteFile(filepath.Join(cwd, name), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(filepath.Join(cwd, name), []byte(text), 0o600))
 			}
 			recording := &conformance.Recording{}
 			h := &host{answer: "once", cwd: cwd, tap: &conformance.TapOptions{Level: conformance.Advice, OnMessage: recording.Add}}
 			cmd := exec.Command(kitAgent, "-state", t.TempDir())
 			cmd.Stderr = t.Output()
-			h.dial(t, acp.Command(cmd), test.declare(t, cwd))
+			h.connect(t, acp.Command(cmd))
+			h.newSession(t, test.declare(t, cwd))
 			var tools []string
 			for len(tools) == 0 { // a server may start more slowly than kit-agent waits
 				h.prompt(t, "/mcp")
@@ -129,12 +91,13 @@ func TestServersFromNPM(t *testing.T) {
 					tools = strings.Fields(list)
 				}
 			}
-			if want := len(inputs[test.server]); len(tools) != want {
-				t.Errorf("%d tools, want %d: %q", len(tools), want, tools)
+			inputs := inputs(t, test.server)
+			if len(tools) != len(inputs) {
+				t.Errorf("%d tools, want %d: %q", len(tools), len(inputs), tools)
 			}
 			for _, tool := range tools {
 				_, name, _ := strings.Cut(tool, "__")
-				input, ok := inputs[test.server][name]
+				input, ok := inputs[name]
 				if !ok {
 					t.Errorf("no input for %s", tool)
 					continue
@@ -166,21 +129,14 @@ func TestServersFromNPM(t *testing.T) {
 // listenOn starts a server that listens on the port in its environment, and returns its address.
 func listenOn(t *testing.T, path string, argv ...string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	port := l.Addr().(*net.TCPAddr).Port
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Close())
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), fmt.Sprint("PORT=", port))
 	ready := &waiter{text: fmt.Append(nil, "port ", port), found: make(chan struct{})}
 	cmd.Stderr = ready
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // it was killed

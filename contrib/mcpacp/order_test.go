@@ -12,6 +12,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // overACP connects an agent to a client that answers requests of MCP by provide, and returns the client's connection and the
@@ -31,22 +32,14 @@ func overACP(
 		},
 	}
 	Enable(&handlers, opts)
-	agent, err := acp.StartAgent(t.Context(), theirs, handlers, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(acp.StartAgent(t.Context(), theirs, handlers, opts))(t)
 	tap := conformance.Tap(t, conformance.Client, ours, &conformance.TapOptions{Schema: conformance.V1Unstable()})
-	client, err := acp.Connect(t.Context(), tap, acp.ClientHandlers{MessageMCP: provide}, &acp.ClientOptions{
+	client := must.Get(acp.Connect(t.Context(), tap, acp.ClientHandlers{MessageMCP: provide}, &acp.ClientOptions{
 		Info: acp.Implementation{Name: "client", Version: "1"}, Experimental: acp.FeatureMCPOverACP,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	c := newACPConn(agent, "server")
 	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, c.Close())
 		active.Range(func(key, _ any) bool {
 			t.Errorf("the request %v is still known", key)
 			return true
@@ -61,13 +54,8 @@ func overACP(
 // writeCall writes a request with this id and these params.
 func writeCall(t *testing.T, c *acpConn, id int, params string) {
 	t.Helper()
-	made, err := jsonrpc.MakeID(float64(id))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Write(t.Context(), &jsonrpc.Request{ID: made, Method: "tools/call", Params: json.RawMessage(params)}); err != nil {
-		t.Fatal(err)
-	}
+	made := must.Get(jsonrpc.MakeID(float64(id)))(t)
+	must.Do(t, c.Write(t.Context(), &jsonrpc.Request{ID: made, Method: "tools/call", Params: json.RawMessage(params)}))
 }
 
 // The notifications of a request are read before its answer, in order, and each request gets its own. After the answer
@@ -82,24 +70,18 @@ func TestOrderOfNotifications_MOA7_MOA12(t *testing.T) {
 				return nil, err
 			}
 		}
-		res := acp.NewMessageMCPResponseResult(req.Params.Value()["of"])
-		return &res, nil
+		return new(acp.NewMessageMCPResponseResult(req.Params.Value()["of"])), nil
 	})
 	for i := range calls {
 		writeCall(t, c, i, fmt.Sprintf(`{"of":%d}`, i))
 	}
 	next := make([]int, calls)
 	for answered := 0; answered < calls; {
-		m, err := c.Read(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(c.Read(t.Context()))(t)
 		switch m := m.(type) {
 		case *jsonrpc.Request:
 			var params struct{ Of, Number int }
-			if err := json.Unmarshal(m.Params, &params); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(m.Params, &params))
 			if params.Number != next[params.Of] {
 				t.Errorf("call %d: notification %d, want %d", params.Of, params.Number, next[params.Of])
 			}
@@ -122,16 +104,12 @@ func TestNullParams_MOA8(t *testing.T) {
 				return nil, err
 			}
 		}
-		res := acp.NewMessageMCPResponseResult(json.RawMessage("{}"))
-		return &res, nil
+		return new(acp.NewMessageMCPResponseResult(json.RawMessage("{}"))), nil
 	})
 	writeCall(t, c, 1, "{}")
 	var got []string
 	for {
-		m, err := c.Read(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(c.Read(t.Context()))(t)
 		n, ok := m.(*jsonrpc.Request)
 		if !ok {
 			break
@@ -153,9 +131,7 @@ func TestConnectionEnds_MOA13(t *testing.T) {
 	})
 	writeCall(t, c, 1, "{}")
 	<-began
-	if err := c.conn.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, c.conn.Close())
 	if m, err := c.Read(t.Context()); !errors.Is(err, errNoServer) {
 		t.Errorf("read %v, %v", m, err)
 	}

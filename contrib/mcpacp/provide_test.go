@@ -17,6 +17,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/contrib/mcpacp"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // pair is a client that provides, and an agent in memory.
@@ -58,8 +59,7 @@ func start(t *testing.T, can acp.MCPCapabilities, enable bool, newSession func(*
 	p.provider = &mcpacp.Provider{Logger: slog.New(slog.NewTextHandler(p.logged, nil))}
 	near, far := acp.Pipe()
 	tap := &conformance.TapOptions{Schema: conformance.V1Unstable(), Accept: map[string]string{"ADD-2": "not every test makes a session"}}
-	var err error
-	p.agent, err = acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, far, tap), acp.AgentHandlers{
+	p.agent = must.Get(acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, far, tap), acp.AgentHandlers{
 		NewSession: func(_ context.Context, _ *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			p.sessions <- req
 			if newSession != nil {
@@ -76,19 +76,13 @@ func start(t *testing.T, can acp.MCPCapabilities, enable bool, newSession func(*
 			p.notified = append(p.notified, n)
 			return nil
 		},
-	}, &acp.AgentOptions{Info: acp.Implementation{Name: "agent", Version: "1"}, MCP: can, Experimental: acp.FeatureMCPOverACP})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, &acp.AgentOptions{Info: acp.Implementation{Name: "agent", Version: "1"}, MCP: can, Experimental: acp.FeatureMCPOverACP}))(t)
 	var handlers acp.ClientHandlers
 	options := acp.ClientOptions{Info: acp.Implementation{Name: "client", Version: "1"}}
 	if enable {
 		p.provider.Enable(&handlers, &options)
 	}
-	p.client, err = acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, tap), handlers, &options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p.client = must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, tap), handlers, &options))(t)
 	t.Cleanup(func() {
 		if err := errors.Join(p.client.Close(), p.agent.Wait()); err != nil {
 			t.Error(err)
@@ -100,11 +94,13 @@ func start(t *testing.T, can acp.MCPCapabilities, enable bool, newSession func(*
 // provide offers a server.
 func (p *pair) provide(t *testing.T, server *mcp.Server) *mcpacp.Offer {
 	t.Helper()
-	offer, err := p.provider.Provide(p.client, "tools", server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return offer
+	return must.Get(p.provider.Provide(p.client, "tools", server))(t)
+}
+
+// newSession opens a session with a server.
+func (p *pair) newSession(t *testing.T, offer *mcpacp.Offer) {
+	t.Helper()
+	must.Get(p.client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/", MCPServers: []acp.MCPServer{offer.Declaration}}))(t)
 }
 
 // notifications returns those that the agent got, as METHOD PARAMS without _meta.
@@ -130,55 +126,42 @@ type tools struct {
 	release chan struct{}        // ends the tool hang
 }
 
-type input struct {
-	Text string `json:"text,omitempty"`
-}
-
-func newTools(options *mcp.ServerOptions) *tools {
+func newTools() *tools {
 	s := &tools{
-		Server: mcp.NewServer(&mcp.Implementation{Name: "tools", Version: "1"}, options),
+		Server: mcp.NewServer(&mcp.Implementation{Name: "tools", Version: "1"}, nil),
 		began:  make(chan context.Context, 100), release: make(chan struct{}),
 	}
-	add := func(name string, handler mcp.ToolHandlerFor[input, any]) {
-		mcp.AddTool(s.Server, &mcp.Tool{Name: name, Description: "for tests"}, handler)
-	}
-	say := func(text string) *mcp.CallToolResult {
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
-	}
-	add("echo", func(_ context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, any, error) {
-		return say("You said: " + in.Text), nil, nil
+	named := func(name string) *mcp.Tool { return &mcp.Tool{Name: name, Description: "for tests"} }
+	add(s.Server, named("echo"), func(_ context.Context, _ *mcp.CallToolRequest, text string) (*mcp.CallToolResult, error) {
+		return textResult("You said: " + text), nil
 	})
-	add("fail", func(context.Context, *mcp.CallToolRequest, input) (*mcp.CallToolResult, any, error) {
-		return nil, nil, errors.New("no such file")
-	})
-	add("panic", func(context.Context, *mcp.CallToolRequest, input) (*mcp.CallToolResult, any, error) {
-		panic("out of cheese")
-	})
-	add("progress", func(ctx context.Context, req *mcp.CallToolRequest, _ input) (*mcp.CallToolResult, any, error) {
+	addText(s.Server, named("fail"), func(context.Context, *mcp.CallToolRequest) (string, error) { return "", errors.New("no such file") })
+	addText(s.Server, named("panic"), func(context.Context, *mcp.CallToolRequest) (string, error) { panic("out of cheese") })
+	addText(s.Server, named("progress"), func(ctx context.Context, req *mcp.CallToolRequest) (string, error) {
 		for _, message := range []string{"one", "two"} {
 			n := &mcp.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Message: message}
 			if err := req.Session.NotifyProgress(ctx, n); err != nil {
-				return nil, nil, err
+				return "", err
 			}
 		}
-		return say("done"), nil, nil
+		return "done", nil
 	})
-	add("ask", func(context.Context, *mcp.CallToolRequest, input) (*mcp.CallToolResult, any, error) {
-		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"name": &mcp.ElicitParams{Message: "Your name?"}}}, nil, nil
+	add(s.Server, named("ask"), func(context.Context, *mcp.CallToolRequest, string) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"name": &mcp.ElicitParams{Message: "Your name?"}}}, nil
 	})
-	add("hang", func(ctx context.Context, req *mcp.CallToolRequest, _ input) (*mcp.CallToolResult, any, error) {
+	addText(s.Server, named("hang"), func(ctx context.Context, req *mcp.CallToolRequest) (string, error) {
 		s.began <- ctx
 		<-s.release
 		n := &mcp.ProgressNotificationParams{ProgressToken: "p", Message: "still there"}
 		if err := req.Session.NotifyProgress(context.WithoutCancel(ctx), n); (err != nil) != (ctx.Err() != nil) {
 			panic(err)
 		}
-		return say("late"), nil, nil
+		return "late", nil
 	})
-	add("wait", func(ctx context.Context, _ *mcp.CallToolRequest, _ input) (*mcp.CallToolResult, any, error) {
+	addText(s.Server, named("wait"), func(ctx context.Context, _ *mcp.CallToolRequest) (string, error) {
 		s.began <- ctx
 		<-ctx.Done()
-		return nil, nil, ctx.Err()
+		return "", ctx.Err()
 	})
 	return s
 }
@@ -212,22 +195,18 @@ func TestMOA2_MOA3_Choice(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := start(t, test.can, test.enable, nil)
-			offer, err := p.provider.Provide(p.client, "tools", newTools(nil).Server)
+			offer, err := p.provider.Provide(p.client, "tools", newTools().Server)
 			if test.want == "" {
 				if !errors.Is(err, acp.ErrUnsupported) || !strings.Contains(err.Error(), "neither") {
 					t.Errorf("got %v", err)
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if got := kind(offer.Declaration); got != test.want || offer.Bridged != (got == "http") {
 				t.Errorf("got %s, bridged %v", got, offer.Bridged)
 			}
-			if _, err := p.client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/", MCPServers: []acp.MCPServer{offer.Declaration}}); err != nil {
-				t.Error(err)
-			}
+			p.newSession(t, offer)
 			if got := (<-p.sessions).MCPServers; !reflect.DeepEqual(got, []acp.MCPServer{offer.Declaration}) {
 				t.Errorf("the agent got %v, want %v", got, offer.Declaration)
 			}
@@ -238,7 +217,7 @@ func TestMOA2_MOA3_Choice(t *testing.T) {
 // Provide needs a server, its name, and a connection that is not over.
 func TestProvideErrors(t *testing.T) {
 	p := start(t, acp.MCPCapabilities{ACP: true, HTTP: true}, true, nil)
-	server := newTools(nil).Server
+	server := newTools().Server
 	for _, test := range []struct {
 		name   string
 		server *mcp.Server
@@ -247,9 +226,7 @@ func TestProvideErrors(t *testing.T) {
 			t.Errorf("%q, %v: no error", test.name, test.server)
 		}
 	}
-	if err := p.client.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.client.Close())
 	if _, err := p.provider.Provide(p.client, "tools", server); !errors.Is(err, acp.ErrClosed) {
 		t.Errorf("a closed connection: got %v", err)
 	}
@@ -261,9 +238,7 @@ func TestMOA4_ServerIDs(t *testing.T) {
 	p := start(t, acp.MCPCapabilities{ACP: true}, true, nil)
 	named := func(name string) *mcp.Server {
 		server := mcp.NewServer(&mcp.Implementation{Name: "same", Version: "1"}, nil)
-		mcp.AddTool(server, &mcp.Tool{Name: name}, func(context.Context, *mcp.CallToolRequest, input) (*mcp.CallToolResult, any, error) {
-			return nil, nil, nil
-		})
+		addText(server, &mcp.Tool{Name: name}, func(context.Context, *mcp.CallToolRequest) (string, error) { return "", nil })
 		return server
 	}
 	servers := map[string]*mcp.Server{"one": named("one"), "two": named("two")}
@@ -283,12 +258,8 @@ func TestMOA4_ServerIDs(t *testing.T) {
 		}
 		for name, same := range offers {
 			for _, offer := range same {
-				if got := answer(p.agent.MessageMCP(t.Context(), message(offer, "1", "tools/list", ""))); !strings.Contains(got, `"name":"`+name+`"`) {
-					t.Errorf("the server with the tool %q: got %s", name, got)
-				}
-				if err := offer.Close(t.Context()); err != nil {
-					t.Error(err)
-				}
+				p.expect(t, "the tools", message(offer, "1", "tools/list", ""), `"name":"`+name+`"`)
+				must.Do(t, offer.Close(t.Context()))
 			}
 		}
 	}

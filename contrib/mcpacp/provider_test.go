@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,6 +16,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/contrib/mcpacp"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // modern is the _meta of a request of MCP 2026-07-28.
@@ -63,10 +66,30 @@ func answer(res *acp.MessageMCPResponse, err error) string {
 	return "neither a result nor an error"
 }
 
+// call makes a request, and returns the response as text.
+func (p *pair) call(ctx context.Context, req *acp.MessageMCPRequest) string {
+	return answer(p.agent.MessageMCP(ctx, req))
+}
+
+// begin makes a request whose response comes later.
+func (p *pair) begin(ctx context.Context, req *acp.MessageMCPRequest) <-chan string {
+	answered := make(chan string, 1)
+	go func() { answered <- p.call(ctx, req) }()
+	return answered
+}
+
+// expect makes a request whose response has a text.
+func (p *pair) expect(t *testing.T, what string, req *acp.MessageMCPRequest, want string) {
+	t.Helper()
+	if got := p.call(t.Context(), req); !strings.Contains(got, want) {
+		t.Errorf("%s: got %s, want %s", what, got, want)
+	}
+}
+
 // The provider answers, with errors of the right kind.
 func TestMOA9_MOA10_MOA11_Answers(t *testing.T) {
 	p := start(t, acp.MCPCapabilities{ACP: true}, true, nil)
-	server := newTools(nil)
+	server := newTools()
 	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			if method == "prompts/list" { // poses as an error of mcp/message
@@ -79,49 +102,26 @@ func TestMOA9_MOA10_MOA11_Answers(t *testing.T) {
 		}
 	})
 	offer, closed := p.provide(t, server.Server), p.provide(t, server.Server)
-	if err := closed.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	unknown, null := callTool(offer, "1", "echo"), rawMessage(offer, "1", "tools/list", "")
-	unknown.ServerID, null.Params = "nobody", acp.Null[map[string]json.RawMessage]()
-	for _, test := range []struct {
-		name string
-		req  *acp.MessageMCPRequest
-		want string
-	}{
-		{"a tool", callTool(offer, "1", "echo"), `"text":"You said: hello"`},
-		{"the tools", message(offer, "1", "tools/list", ""), `"name":"echo"`},
-		{"discovery", message(offer, "1", "server/discover", ""), `"supportedVersions":["2026-07-28"]`},
-		{"a tool that fails", callTool(offer, "1", "fail"), `"text":"no such file"`},
-		{"a tool that panics", callTool(offer, "1", "panic"), "inner -32603 the handler of tools/call panicked"},
-		{"no such tool", callTool(offer, "1", "nothing"), `inner -32602 unknown tool "nothing"`},
-		{"no such method", message(offer, "1", "tools/dance", ""), "inner -32601"},
-		{"an older MCP", message(offer, "1", "initialize", `"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}`), "inner -32601"},
-		{"a notification as a request", message(offer, "1", "notifications/initialized", ""), "inner -32601"},
-		{"a handler's own -33001", message(offer, "1", "prompts/list", ""), "inner -33001 mine"},
-		{"a code that is too large", message(offer, "1", "prompts/get", `"name":"x"`), "outer -33002"},
-		{"no params", rawMessage(offer, "1", "tools/list", ""), "inner -32602 Invalid params: no io.modelcontextprotocol/protocolVersion"},
-		{"params null", null, "inner -32602 Invalid params: no io.modelcontextprotocol/protocolVersion"},
-		{"a tool that asks", callTool(offer, "1", "ask"), `"resultType":"input_required"`},
-		{"no version", rawMessage(offer, "1", "tools/list", `{"_meta":{}}`), "inner -32602 Invalid params: no io.modelcontextprotocol/protocolVersion"},
-		{"a _meta that is not an object", rawMessage(offer, "1", "tools/list", `{"_meta":7}`), "inner -32602 Invalid params: no io.modelcontextprotocol/protocolVersion"},
-		{"a version that is not a text", rawMessage(offer, "1", "tools/list", `{"_meta":{"io.modelcontextprotocol/protocolVersion":null}}`), "inner -32602"},
-		{
-			"another version", rawMessage(offer, "1", "tools/list", `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2025-06-18"}}`),
-			`inner -32022 Unsupported protocol version {"supported":["2026-07-28"],"requested":"2025-06-18"}`,
-		},
-		{
-			"no capabilities", rawMessage(offer, "1", "tools/list", `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":null}}`),
-			"inner -32602 Invalid params: no io.modelcontextprotocol/clientCapabilities",
-		},
-		{"an unknown server", unknown, "outer -33001"},
-		{"a closed offer", callTool(closed, "1", "echo"), "outer -33001"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			if got := answer(p.agent.MessageMCP(t.Context(), test.req)); !strings.Contains(got, test.want) {
-				t.Errorf("got %s, want %s", got, test.want)
-			}
-		})
+	must.Do(t, closed.Close(t.Context()))
+	for row := range strings.Lines(string(must.Get(os.ReadFile("testdata/answers.txt"))(t))) {
+		words, want, _ := strings.Cut(strings.TrimSpace(row), " => ")
+		method, params, _ := strings.Cut(words, " ")
+		var req *acp.MessageMCPRequest
+		switch {
+		case method == "closed":
+			req = message(closed, "1", "tools/list", "")
+		case params == "none" || strings.HasPrefix(params, "{"):
+			req = rawMessage(offer, "1", method, strings.TrimPrefix(params, "none"))
+		case params == "null":
+			req = rawMessage(offer, "1", method, "")
+			req.Params = acp.Null[map[string]json.RawMessage]()
+		default:
+			req = message(offer, "1", method, params)
+		}
+		if method == "unknown" {
+			req.Method, req.ServerID = "tools/list", "nobody"
+		}
+		p.expect(t, words, req, want)
 	}
 	if log := p.logged.String(); !strings.Contains(log, "out of cheese") || !strings.Contains(log, "provide_test.go") {
 		t.Errorf("the panic is not logged: %s", log)
@@ -133,13 +133,11 @@ func TestMOA5_MOA17_WhileSessionNewIsPending(t *testing.T) {
 	var offer *mcpacp.Offer
 	var got []string
 	p := start(t, acp.MCPCapabilities{ACP: true}, true, func(p *pair) {
-		got = append(got, answer(p.agent.MessageMCP(t.Context(), callTool(offer, "1", "echo"))))
+		got = append(got, p.call(t.Context(), callTool(offer, "1", "echo")))
 	})
-	offer = p.provide(t, newTools(nil).Server)
+	offer = p.provide(t, newTools().Server)
 	for range 2 {
-		if _, err := p.client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/", MCPServers: []acp.MCPServer{offer.Declaration}}); err != nil {
-			t.Fatal(err)
-		}
+		p.newSession(t, offer)
 	}
 	if len(got) != 2 || !strings.Contains(got[0], "You said") || !strings.Contains(got[1], "You said") {
 		t.Errorf("got %q", got)
@@ -149,20 +147,20 @@ func TestMOA5_MOA17_WhileSessionNewIsPending(t *testing.T) {
 // Notifications come before the answer of their request, in order, and none comes after it.
 func TestMOA12_Notifications(t *testing.T) {
 	p := start(t, acp.MCPCapabilities{ACP: true}, true, nil)
-	server := newTools(nil)
+	server := newTools()
 	late, lateErr := make(chan struct{}), make(chan error)
-	mcp.AddTool(server.Server, &mcp.Tool{Name: "late"}, func(ctx context.Context, req *mcp.CallToolRequest, _ input) (*mcp.CallToolResult, any, error) {
+	addText(server.Server, &mcp.Tool{Name: "late"}, func(ctx context.Context, req *mcp.CallToolRequest) (string, error) {
 		go func() {
 			<-late
 			lateErr <- req.Session.NotifyProgress(context.WithoutCancel(ctx), &mcp.ProgressNotificationParams{ProgressToken: "p", Message: "too late"})
 		}()
-		return nil, nil, nil
+		return "", nil
 	})
-	mcp.AddTool(server.Server, &mcp.Tool{Name: "asks"}, func(ctx context.Context, req *mcp.CallToolRequest, _ input) (*mcp.CallToolResult, any, error) {
-		return nil, nil, req.Session.Ping(ctx, nil)
+	addText(server.Server, &mcp.Tool{Name: "asks"}, func(ctx context.Context, req *mcp.CallToolRequest) (string, error) {
+		return "", req.Session.Ping(ctx, nil)
 	})
 	offer := p.provide(t, server.Server)
-	got := answer(p.agent.MessageMCP(t.Context(), callTool(offer, "7", "progress")))
+	got := p.call(t.Context(), callTool(offer, "7", "progress"))
 	want := []string{
 		`7 notifications/progress {"message":"one","progress":0,"progressToken":"p"}`,
 		`7 notifications/progress {"message":"two","progress":0,"progressToken":"p"}`,
@@ -170,17 +168,13 @@ func TestMOA12_Notifications(t *testing.T) {
 	if all := p.notifications(); !slices.Equal(all, want) || !strings.Contains(got, "done") {
 		t.Errorf("got %q, %s", all, got)
 	}
-	if _, err := p.agent.MessageMCP(t.Context(), callTool(offer, "8", "late")); err != nil {
-		t.Error(err)
-	}
+	p.expect(t, "late", callTool(offer, "8", "late"), "content")
 	close(late)
 	if err := <-lateErr; err == nil {
 		t.Error("the late notification has no error")
 	}
 	// The server makes no requests. This call also comes after anything late.
-	if got := answer(p.agent.MessageMCP(t.Context(), callTool(offer, "9", "asks"))); !strings.Contains(got, "make no requests") {
-		t.Errorf("got %s", got)
-	}
+	p.expect(t, "a request", callTool(offer, "9", "asks"), "make no requests")
 	if all := p.notifications(); !slices.Equal(all, want) {
 		t.Errorf("got %q", all)
 	}
@@ -189,60 +183,62 @@ func TestMOA12_Notifications(t *testing.T) {
 // A cancelled request is answered at once, and its handler's context ends. The handler keeps its place until it returns.
 func TestMOA7_MOA13_Cancel(t *testing.T) {
 	p := start(t, acp.MCPCapabilities{ACP: true}, true, nil)
-	server := newTools(nil)
+	server := newTools()
 	offer, other := p.provide(t, server.Server), p.provide(t, server.Server)
 	ctx, cancel := context.WithCancel(t.Context())
-	cancelled := make(chan string)
-	go func() { cancelled <- answer(p.agent.MessageMCP(ctx, callTool(offer, "1", "hang"))) }()
+	cancelled := p.begin(ctx, callTool(offer, "1", "hang"))
 	handler := <-server.began
-	if got := answer(p.agent.MessageMCP(t.Context(), callTool(offer, "1", "echo"))); !strings.HasPrefix(got, "outer -32602") {
-		t.Errorf("the id of a request in progress: got %s", got)
-	}
-	if got := answer(p.agent.MessageMCP(t.Context(), callTool(other, "1", "echo"))); !strings.Contains(got, "You said") {
-		t.Errorf("the same id for another server: got %s", got)
-	}
+	p.expect(t, "the id of a request in progress", callTool(offer, "1", "echo"), "outer -32602")
+	p.expect(t, "the same id for another server", callTool(other, "1", "echo"), "You said")
 	cancel()
 	if got := <-cancelled; !strings.Contains(got, "-32800") && !strings.Contains(got, "canceled") {
 		t.Errorf("the cancelled request: got %s", got)
 	}
 	<-handler.Done()
-	if got := answer(p.agent.MessageMCP(t.Context(), callTool(offer, "1", "echo"))); !strings.HasPrefix(got, "outer -32602") {
-		t.Errorf("the id of a handler that still runs: got %s", got)
-	}
+	p.expect(t, "the id of a handler that still runs", callTool(offer, "1", "echo"), "outer -32602")
 	close(server.release)
-	if err := offer.Close(t.Context()); err != nil { // waits for the handler
-		t.Error(err)
-	}
-	if got := answer(p.agent.MessageMCP(t.Context(), callTool(other, "2", "echo"))); !strings.Contains(got, "You said") { // behind anything late
-		t.Errorf("got %s", got)
-	}
+	must.Do(t, offer.Close(t.Context())) // waits for the handler
+	p.expect(t, "behind anything late", callTool(other, "2", "echo"), "You said")
 	if all := p.notifications(); len(all) > 0 {
 		t.Errorf("notifications of a cancelled request: %q", all)
 	}
 }
 
-// No more than 64 requests to one server are in progress.
-func TestMOA14_Limit(t *testing.T) {
-	p := start(t, acp.MCPCapabilities{ACP: true}, true, nil)
-	server := newTools(nil)
-	offer, other := p.provide(t, server.Server), p.provide(t, server.Server)
-	answers := make(chan string)
-	for i := range 64 {
-		go func() { answers <- answer(p.agent.MessageMCP(t.Context(), callTool(offer, fmt.Sprint(i), "hang"))) }()
-	}
-	for range 64 {
-		<-server.began
-	}
-	if got := answer(p.agent.MessageMCP(t.Context(), callTool(offer, "more", "echo"))); !strings.HasPrefix(got, "outer -33000") {
-		t.Errorf("got %s", got)
-	}
-	if got := answer(p.agent.MessageMCP(t.Context(), callTool(other, "more", "echo"))); !strings.Contains(got, "You said") {
-		t.Errorf("another server: got %s", got)
-	}
-	close(server.release)
-	for range 64 {
-		if got := <-answers; !strings.Contains(got, "late") {
-			t.Errorf("got %s", got)
+// No more than 64 requests to one server are in progress, over ACP or HTTP. Other servers do not suffer from them.
+func TestMOA14_MOA19_Limit(t *testing.T) {
+	for _, overHTTP := range []bool{false, true} {
+		p, refused := start(t, acp.MCPCapabilities{ACP: !overHTTP, HTTP: overHTTP}, true, nil), "outer -33000"
+		call := func(offer *mcpacp.Offer, id, tool string) func() string {
+			return func() string { return p.call(t.Context(), callTool(offer, id, tool)) }
+		}
+		if overHTTP {
+			call = func(offer *mcpacp.Offer, id, tool string) func() string {
+				req := modernPost(t, offer, strconv.Quote(id), tool)
+				return func() string { return do(t, req) }
+			}
+			refused = "429 "
+		}
+		server := newTools()
+		offer, other := p.provide(t, server.Server), p.provide(t, server.Server)
+		answers := make(chan string)
+		for i := range 64 {
+			hang := call(offer, fmt.Sprint(i), "hang")
+			go func() { answers <- hang() }()
+		}
+		for range 64 {
+			<-server.began
+		}
+		if got := call(offer, "more", "echo")(); !strings.HasPrefix(got, refused) || !strings.Contains(got, "-33000") {
+			t.Errorf("over HTTP %v: got %s", overHTTP, got)
+		}
+		if got := call(other, "more", "echo")(); !strings.Contains(got, "You said") {
+			t.Errorf("over HTTP %v, another server: got %s", overHTTP, got)
+		}
+		close(server.release)
+		for range 64 {
+			if got := <-answers; !strings.Contains(got, "late") {
+				t.Errorf("over HTTP %v: got %s", overHTTP, got)
+			}
 		}
 	}
 }
@@ -250,11 +246,11 @@ func TestMOA14_Limit(t *testing.T) {
 // Close cancels what is in progress, and returns when the handlers have.
 func TestMOA15_Close(t *testing.T) {
 	p := start(t, acp.MCPCapabilities{ACP: true}, true, nil)
-	server := newTools(nil)
+	server := newTools()
 	offer := p.provide(t, server.Server)
-	answers := make(chan string, 2)
+	var answers []<-chan string
 	for _, tool := range []string{"hang", "wait"} {
-		go func() { answers <- answer(p.agent.MessageMCP(t.Context(), callTool(offer, tool, tool))) }()
+		answers = append(answers, p.begin(t.Context(), callTool(offer, tool, tool)))
 		<-server.began
 	}
 	impatient, cancel := context.WithCancelCause(t.Context())
@@ -263,66 +259,47 @@ func TestMOA15_Close(t *testing.T) {
 	if err := offer.Close(impatient); !errors.Is(err, enough) {
 		t.Errorf("got %v", err)
 	}
-	for range 2 {
-		if got := <-answers; !strings.HasPrefix(got, "outer -32800") {
+	for _, answered := range answers {
+		if got := <-answered; !strings.HasPrefix(got, "outer -32800") {
 			t.Errorf("got %s", got)
 		}
 	}
 	close(server.release)
 	for range 2 {
-		if err := offer.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, offer.Close(t.Context()))
 	}
-	if got := answer(p.agent.MessageMCP(t.Context(), callTool(offer, "1", "echo"))); !strings.HasPrefix(got, "outer -33001") {
-		t.Errorf("got %s", got)
-	}
+	p.expect(t, "closed", callTool(offer, "1", "echo"), "outer -33001")
 }
 
 // The end of the connection ends the handlers.
 func TestMOA13_ConnectionEnds(t *testing.T) {
 	p := start(t, acp.MCPCapabilities{ACP: true}, true, nil)
-	server := newTools(nil)
+	server := newTools()
 	offer := p.provide(t, server.Server)
-	failed := make(chan error)
-	go func() {
-		_, err := p.agent.MessageMCP(t.Context(), callTool(offer, "1", "wait"))
-		failed <- err
-	}()
+	failed := p.begin(t.Context(), callTool(offer, "1", "wait"))
 	handler := <-server.began
-	if err := p.client.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, p.client.Close())
 	<-handler.Done()
-	if err := <-failed; err == nil {
-		t.Error("the call has not failed")
+	if got := <-failed; !strings.HasPrefix(got, "outer -32800") && !strings.Contains(got, "closed") {
+		t.Errorf("got %s", got)
 	}
-	if err := offer.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, offer.Close(t.Context()))
 }
 
 // A subscription is one request, whose notifications are acknowledgement and events.
 func TestMOA16_Subscription(t *testing.T) {
 	p := start(t, acp.MCPCapabilities{ACP: true}, true, nil)
-	server := newTools(nil)
+	server := newTools()
 	offer := p.provide(t, server.Server)
 	ctx, cancel := context.WithCancel(t.Context())
-	over := make(chan string)
-	go func() {
-		over <- answer(p.agent.MessageMCP(ctx, message(offer, "sub", "subscriptions/listen", `"notifications":{"toolsListChanged":true}`)))
-	}()
+	over := p.begin(ctx, message(offer, "sub", "subscriptions/listen", `"notifications":{"toolsListChanged":true}`))
 	await := func(n int) {
 		for len(p.notifications()) < n {
-			if _, err := p.agent.MessageMCP(t.Context(), message(offer, "tick", "tools/list", "")); err != nil {
-				t.Fatal(err)
-			}
+			p.expect(t, "a tick", message(offer, "tick", "tools/list", ""), "tools")
 		}
 	}
 	await(1)
-	mcp.AddTool(server.Server, &mcp.Tool{Name: "new"}, func(context.Context, *mcp.CallToolRequest, input) (*mcp.CallToolResult, any, error) {
-		return nil, nil, nil
-	})
+	addNew(server.Server)
 	await(2)
 	want := []string{
 		`sub notifications/subscriptions/acknowledged {"notifications":{"toolsListChanged":true}}`, "sub notifications/tools/list_changed {}",

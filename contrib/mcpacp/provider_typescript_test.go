@@ -10,13 +10,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/contrib/mcpacp"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // An agent on the official TypeScript SDKs of ACP and MCP uses the tools over mcp/message.
@@ -25,7 +25,7 @@ func TestProvideTypeScript(t *testing.T) {
 	var stderr bytes.Buffer
 	agent.Stderr = &stderr
 
-	server := newTools(nil)
+	server := newTools()
 	var handler context.Context
 	seen := make(chan struct{})
 	for name, wait := range map[string]func(){
@@ -33,62 +33,30 @@ func TestProvideTypeScript(t *testing.T) {
 		"ended": func() { <-handler.Done() },
 		"seen":  func() { seen <- struct{}{} },
 	} {
-		mcp.AddTool(server.Server, &mcp.Tool{Name: name}, func(context.Context, *mcp.CallToolRequest, input) (*mcp.CallToolResult, any, error) {
+		addText(server.Server, &mcp.Tool{Name: name}, func(context.Context, *mcp.CallToolRequest) (string, error) {
 			wait()
-			return nil, nil, nil
+			return "", nil
 		})
 	}
-
-	mcp.AddTool(server.Server, &mcp.Tool{Name: "steps"}, func(ctx context.Context, req *mcp.CallToolRequest, _ input) (*mcp.CallToolResult, any, error) {
+	addText(server.Server, &mcp.Tool{Name: "steps"}, func(ctx context.Context, req *mcp.CallToolRequest) (string, error) {
 		for i, message := range []string{"one", "two"} {
 			n := &mcp.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Message: message, Progress: float64(i)}
 			if err := req.Session.NotifyProgress(ctx, n); err != nil {
-				return nil, nil, err
+				return "", err
 			}
 			<-seen
 		}
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}}, nil, nil
+		return "done", nil
 	})
 
-	var said strings.Builder
-	handlers := acp.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
-			if chunk, ok := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk); ok {
-				text := chunk.Content.Text()
-				said.WriteString(text)
-			}
-			return nil
-		},
-	}
-	options := acp.ClientOptions{Info: acp.Implementation{Name: "client", Version: "1"}}
-	var provider mcpacp.Provider
-	provider.Enable(&handlers, &options)
-	transport := conformance.Tap(t, conformance.Client, acp.Command(agent), &conformance.TapOptions{Schema: conformance.V1Unstable()})
-	conn, err := acp.Connect(t.Context(), transport, handlers, &options)
-	if err != nil {
-		t.Fatal(err, stderr.String())
-	}
-	defer func() {
-		if err := conn.Close(); err != nil {
-			t.Error(err, stderr.String())
-		}
-	}()
-	offer, err := provider.Provide(conn, "tools", server.Server)
-	if err != nil || offer.Bridged {
-		t.Fatalf("bridged %v, %v", offer.Bridged, err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	session, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: t.TempDir(), MCPServers: []acp.MCPServer{offer.Declaration}})
-	if err != nil {
-		t.Fatal(err, stderr.String())
-	}
-	if _, err := session.Prompt(ctx, acp.TextBlock("Use the tools.")); err != nil {
-		t.Fatal(err, stderr.String())
-	}
+	h := &host{provider: &mcpacp.Provider{}, tap: &conformance.TapOptions{Schema: conformance.V1Unstable()}}
+	h.connect(t, acp.Command(agent))
+	offer := must.Get(h.provider.Provide(h.ClientConn, "tools", server.Server))(t)
+	h.newSession(t, offer.Declaration)
+	h.prompt(t, "Use the tools.")
 	var got map[string]any
-	if err := json.Unmarshal([]byte(said.String()), &got); err != nil {
-		t.Fatal(err, stderr.String())
+	if err := json.Unmarshal([]byte(h.said()), &got); err != nil || offer.Bridged {
+		t.Fatal(err, offer.Bridged, stderr.String())
 	}
 	names, _ := got["tools"].([]any)
 	slices.SortFunc(names, func(a, b any) int { return strings.Compare(a.(string), b.(string)) })

@@ -14,6 +14,7 @@ import (
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/conformance/acptest"
 	"github.com/acpgo/sdk/contrib/mcpacp"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 const runAs = "TOOLS_TEST_RUN_AS"
@@ -50,24 +51,16 @@ func TestMain(m *testing.M) {
 
 // An agent that was given no server gets the tool, and calls it after the user's consent.
 func TestTools(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	cmd := exec.Command(self, "--", "env", runAs+"=agent", self)
 	cmd.Env = append(os.Environ(), runAs+"=proxy", "GORACE=atexit_sleep_ms=0")
 	client := acptest.Dial(t, acp.Command(cmd), nil)
 	dir := t.TempDir()
-	session, err := client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir}))(t)
 	client.Say(t, session, "go")
 	text, err := os.ReadFile(filepath.Join(dir, "TODO.md"))
 	if err != nil || string(text) != "- [ ] write docs\n" {
 		t.Errorf("got %q, %v", text, err)
 	}
-	if err := client.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, client.Close())
 }

@@ -1,0 +1,380 @@
+package mcpacp_test
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/contrib/mcpacp"
+	"github.com/acpgo/sdk/internal/test/must"
+	"github.com/acpgo/sdk/internal/test/tier"
+)
+
+// script is an MCP server that does what a text says; testdata/servers.txt describes it.
+type script struct {
+	text, defaults string
+
+	mu     sync.Mutex
+	count  map[string]int      // of events
+	later  map[string][]func() // what waits for an event
+	asked  string              // the id of the last call of "ask"
+	answer string              // to the last request of its own
+}
+
+func newScript(text, defaults string) *script {
+	return &script{text: text, defaults: defaults, count: map[string]int{}, later: map[string][]func(){}}
+}
+
+const scriptDefaults = `
+initialize: result {"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"test","version":"1"}}
+tools/list: tools ask echo
+echo: says $args after $cancelled cancellations
+`
+
+// received is what a script is told of a message.
+type received struct {
+	ID     json.RawMessage
+	Method string
+	Result json.RawMessage
+	Params struct {
+		Name      string
+		Cursor    *string
+		Arguments json.RawMessage
+		Meta      struct{ ProgressToken string } `json:"_meta"`
+	}
+}
+
+func (m *received) event() string {
+	switch {
+	case m.Method == "":
+		return "answer"
+	case m.Method == "tools/call":
+		return m.Params.Name
+	case m.Params.Cursor != nil:
+		return m.Method + " next"
+	}
+	return m.Method
+}
+
+// happen has an event happen. do carries out actions, whose answers are messages.
+func (s *script) happen(event string, m *received, do func(verb, arg string)) {
+	s.count[event]++
+	n := s.count[event]
+	switch event {
+	case "ask":
+		s.asked = string(m.ID)
+	case "answer":
+		s.answer = string(m.Result)
+	}
+	actions := actionsOf(s.text, event, n)
+	if len(actions) == 0 || strings.HasPrefix(actions[0], "first ") {
+		actions = append(actions, actionsOf(s.defaults, event, n)...)
+	}
+	if len(actions) == 0 && m.ID != nil {
+		actions = []string{`error {"code":-32601,"message":"unknown"}`}
+	}
+	s.act(actions, func(text string) string {
+		if !strings.Contains(text, "$") {
+			return text
+		}
+		cursor := ""
+		if m.Params.Cursor != nil {
+			cursor = *m.Params.Cursor
+		}
+		return strings.NewReplacer("$id", string(m.ID), "$asked", s.asked, "$token", m.Params.Meta.ProgressToken,
+			"$args", string(m.Params.Arguments), "$cursor", cursor, "$result", s.answer, "$n", strconv.Itoa(n),
+			"$cancelled", strconv.Itoa(s.count["notifications/cancelled"]), "$pid", strconv.Itoa(os.Getpid()),
+			"$huge", strings.Repeat("x", 64<<20), "$deep", strings.Repeat("[", 5000)+strings.Repeat("]", 5000), "$bad", "\xff\xc0",
+		).Replace(text)
+	}, do)
+	for _, f := range s.later[event] {
+		f()
+	}
+	delete(s.later, event)
+}
+
+// actionsOf returns the actions of a script for the n-th event of a kind.
+func actionsOf(text, event string, n int) (actions []string) {
+	for line := range strings.Lines(text) {
+		when, action, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		from, to := n, n
+		if number, ok := strings.CutPrefix(when, event+" "); ok {
+			if k, _ := fmt.Sscanf(number, "%d-%d", &from, &to); k == 0 {
+				continue
+			} else if k == 1 {
+				to = from
+			}
+		} else if when != event {
+			continue
+		}
+		if from <= n && n <= to {
+			actions = append(actions, action)
+		}
+	}
+	return actions
+}
+
+func (s *script) act(actions []string, expand func(string) string, do func(verb, arg string)) {
+	answer := func(members string) { do("answer", `{"jsonrpc":"2.0","id":`+expand("$id")+`,`+members+`}`) }
+	for i, action := range actions {
+		verb, arg, _ := strings.Cut(action, " ")
+		if verb == "await" {
+			if s.count[arg] == 0 {
+				s.later[arg] = append(s.later[arg], func() { s.act(actions[i+1:], expand, do) })
+				return
+			}
+			continue
+		}
+		arg = expand(arg)
+		switch verb {
+		case "result", "error":
+			answer(`"` + verb + `":` + arg)
+		case "says":
+			answer(fmt.Sprintf(`"result":{"content":[{"type":"text","text":%q}]}`, arg))
+		case "tools":
+			var tools []string
+			for name := range strings.FieldsSeq(arg) {
+				tools = append(tools, tool(name, `{"type":"object"}`))
+			}
+			answer(`"result":{"tools":[` + strings.Join(tools, ",") + `]}`)
+		default:
+			do(verb, arg)
+		}
+	}
+}
+
+func tool(name, schema string) string {
+	return fmt.Sprintf(`{"name":%q,"inputSchema":%s}`, name, schema)
+}
+
+// serveStdio serves a script on standard input and output.
+func serveStdio(text string) {
+	s := newScript(text, scriptDefaults+"ask: says fine")
+	do := func(verb, arg string) {
+		switch verb {
+		case "line", "answer", "first":
+			fmt.Println(arg)
+		case "lines":
+			many, line, _ := strings.Cut(arg, " ")
+			n, _ := strconv.Atoi(many)
+			for i := range n {
+				if _, err := fmt.Println(strings.ReplaceAll(line, "$i", strconv.Itoa(i))); err != nil {
+					os.Exit(0)
+				}
+			}
+		case "stderr":
+			fmt.Fprintln(os.Stderr, arg)
+		case "exit":
+			code, _ := strconv.Atoi(arg)
+			os.Exit(code)
+		case "close":
+			_ = os.Stdin.Close()
+		case "stay":
+			signal.Ignore(syscall.SIGTERM)
+			time.Sleep(time.Hour)
+		default:
+			panic("no action " + verb)
+		}
+	}
+	s.happen("start", &received{}, do)
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 1<<20)
+	for in.Scan() {
+		var m received
+		if err := json.Unmarshal(in.Bytes(), &m); err != nil {
+			panic(err)
+		}
+		s.happen(m.event(), &m, do)
+	}
+	s.happen("end", &received{}, do)
+}
+
+// overHTTP is a script over HTTP. It has one session, a new one after each initialize.
+type scriptOverHTTP struct {
+	*script
+	session int // 0 means that it was forgotten
+}
+
+func (s *scriptOverHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	body, err := io.ReadAll(r.Body)
+	var m received
+	if err != nil || r.Method != http.MethodPost || json.Unmarshal(body, &m) != nil {
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	event := m.event()
+	const header = "Mcp-Session-Id"
+	if event == "initialize" {
+		s.session = s.count[event] + 1
+		w.Header().Set(header, strconv.Itoa(s.session))
+	} else if m.ID != nil && (s.session == 0 || r.Header.Get(header) != strconv.Itoa(s.session)) {
+		event = "unknown"
+	}
+	s.happen(event, &m, func(verb, arg string) {
+		kind, status := "application/json", http.StatusOK
+		switch verb {
+		case "status":
+			number, text, _ := strings.Cut(arg, " ")
+			status, _ = strconv.Atoi(number)
+			arg = text
+		case "events":
+			kind, arg = "text/event-stream", strings.ReplaceAll(arg, `\n`, "\n")
+		case "cut":
+			panic(http.ErrAbortHandler)
+		case "forget":
+			s.session = 0
+			return
+		}
+		w.Header().Set("Content-Type", kind)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, arg)
+	})
+}
+
+// The scenarios of testdata/servers.txt.
+func TestServers(t *testing.T) {
+	_, text, _ := strings.Cut(string(must.Get(os.ReadFile("testdata/servers.txt"))(t)), "\n\n# ")
+	for scenario := range strings.SplitSeq(text, "\n\n# ") {
+		name, steps, _ := strings.Cut(scenario, "\n")
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			play(t, steps)
+		})
+	}
+}
+
+// play plays a scenario.
+func play(t *testing.T, steps string) {
+	h := &host{answer: "allow"}
+	opts := &mcpacp.Options{}
+	opts.Client.ElicitationHandler = func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		return &mcp.ElicitResult{Action: "decline"}, ctx.Err()
+	}
+	groups := map[string][]string{}
+	with := map[string]string{}
+	shown := 0
+	end := func(word string) { // of a group of lines that begin with the same word
+		lines := groups[word]
+		if len(lines) == 0 || word == "may" {
+			return
+		}
+		delete(groups, word)
+		if h.session == nil {
+			servers := bad(t, with, strings.Join(groups["script"], "\n"))
+			h.open(t, config(opts), servers...)
+		}
+		if word == "prompt" {
+			note := ""
+			if res, err := h.session.Prompt(t.Context(), acp.TextBlock(strings.Join(lines, "\n"))); err != nil {
+				note = "error: " + err.Error()
+			} else if res.StopReason != acp.StopReasonEndTurn {
+				note = "stop: " + string(res.StopReason)
+			}
+			if note != "" {
+				_ = h.take(t.Context(), nil, &acp.SessionNotification{Update: acp.AgentThoughtText(note)})
+			}
+			return
+		}
+		var all, seen []string
+		for {
+			all = h.seen()
+			seen = slices.DeleteFunc(slices.Clone(all[shown:]), func(line string) bool {
+				return slices.ContainsFunc(groups["may"], func(may string) bool { return like(may, line) })
+			})
+			if len(seen) >= len(lines) {
+				break
+			}
+			h.wait(t, lines)
+		}
+		shown = len(all)
+		for i, line := range seen {
+			seen[i] = strings.TrimRight(strings.ReplaceAll(line, "\n", "⏎"), " ")
+		}
+		slices.SortStableFunc(seen, func(a, b string) int { return notice(a) - notice(b) }) // it may also come earlier
+		if diff := gocmp.Diff(lines, seen, gocmp.Comparer(like)); diff != "" {
+			t.Errorf("the user saw (-want +got):\n%s", diff)
+		}
+	}
+	last := ""
+	for line := range strings.Lines(steps) {
+		word, text, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if word != last {
+			end(last)
+		}
+		last = word
+		switch word {
+		case "with":
+			for option := range strings.FieldsSeq(text) {
+				name, value, _ := strings.Cut(option, "=")
+				with[name] = value
+			}
+			opts.MaxTools, _ = strconv.Atoi(with["MaxTools"])
+			opts.CallTime, _ = time.ParseDuration(with["CallTime"])
+			opts.StartTime, _ = time.ParseDuration(with["StartTime"])
+			h.answer = cmp.Or(acp.PermissionOptionID(with["answer"]), h.answer)
+			if _, ok := with["cancel"]; ok {
+				cancelDuringProgress(t, h)
+			}
+		case "server":
+			groups["script"] = append(groups["script"], text)
+		case "prompt", "sees", "may":
+			groups[word] = append(groups[word], text)
+		default:
+			t.Fatalf("no step %q", word)
+		}
+	}
+	end(last)
+}
+
+// bad declares the servers of a scenario: "bad", with a script, and "good".
+func bad(t *testing.T, with map[string]string, text string) []acp.MCPServer {
+	if _, ok := with["http"]; ok {
+		defaults := scriptDefaults + "notifications/initialized: status 202\nunknown: status 404\nask: says answer $n"
+		server := httptest.NewServer(&scriptOverHTTP{script: newScript(text, defaults)})
+		t.Cleanup(server.Close)
+		return []acp.MCPServer{acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "bad", URL: server.URL})}
+	}
+	tier.Need(t, tier.Normal)
+	declared := server(t, "bad", text)
+	if command := with["command"]; command != "" {
+		declared = stdio("bad", command, nil)
+	}
+	return []acp.MCPServer{declared, server(t, "good", "")}
+}
+
+func notice(line string) int {
+	if !strings.HasPrefix(line, "notice") {
+		return 0
+	}
+	return 1 + strings.Count(line, `"good"`)
+}
+
+// like compares two lines, where ANY in one stands for any text.
+func like(a, b string) bool {
+	if strings.Contains(b, "ANY") {
+		a, b = b, a
+	}
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(a), "ANY", ".*")
+	return regexp.MustCompile("(?s)^" + pattern + "$").MatchString(b)
+}
