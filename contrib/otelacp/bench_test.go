@@ -13,39 +13,23 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/contrib/otelacp"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 func BenchmarkUpdate(b *testing.B) {
 	update := acp.AgentMessageText(strings.Repeat("x", 64))
-	each(b, func(b *testing.B, run func(turn)) {
-		run(func(ctx context.Context, s *acp.AgentSession) error {
-			for b.Loop() {
-				if err := s.Update(ctx, update); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	})
+	each(b, func(ctx context.Context, s *acp.AgentSession) error { return s.Update(ctx, update) })
 }
 
 func BenchmarkCall(b *testing.B) {
-	each(b, func(b *testing.B, run func(turn)) {
-		run(func(ctx context.Context, s *acp.AgentSession) error {
-			for b.Loop() {
-				if _, err := s.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: "/a"}); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+	each(b, func(ctx context.Context, s *acp.AgentSession) error {
+		_, err := s.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: "/a"})
+		return err
 	})
 }
 
-type turn = func(context.Context, *acp.AgentSession) error
-
-// each measures a turn in each way. Both sides have the hooks.
-func each(b *testing.B, measure func(b *testing.B, run func(turn))) {
+// each measures what an agent does in a turn, in each way. Both sides have the hooks.
+func each(b *testing.B, do func(context.Context, *acp.AgentSession) error) {
 	o := newObserver()
 	for _, way := range []struct {
 		name  string
@@ -59,35 +43,23 @@ func each(b *testing.B, measure func(b *testing.B, run func(turn))) {
 	} {
 		b.Run(way.name, func(b *testing.B) {
 			b.ReportAllocs()
-			measure(b, func(body turn) { runTurn(b, way.hooks, body) })
+			agent := agentHandlers(0)
+			agent.Prompt = func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (_ *acp.PromptResponse, err error) {
+				for b.Loop() && err == nil {
+					err = do(ctx, s)
+				}
+				return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, err
+			}
+			near, far := acp.Pipe()
+			opts := acp.ConnOptions{Hooks: way.hooks}
+			served := must.Get(acp.StartAgent(b.Context(), far, agent, &acp.AgentOptions{Conn: opts}))(b)
+			conn := must.Get(acp.Connect(b.Context(), near, clientHandlers(0), &acp.ClientOptions{Conn: opts}))(b)
+			session := must.Get(conn.NewSession(b.Context(), &acp.NewSessionRequest{Cwd: "/"}))(b)
+			turn := session.Stream(b.Context(), acp.TextBlock("go"))
+			for range turn.Updates() {
+			}
+			_, err := turn.Result()
+			must.Do(b, errors.Join(err, conn.Close(), served.Wait()))
 		})
-	}
-}
-
-// runTurn runs a turn between a client and an agent.
-func runTurn(b *testing.B, hooks rpc.Hooks, body turn) {
-	near, far := acp.Pipe()
-	agent := agentHandlers(0)
-	agent.Prompt = func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-		return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, body(ctx, s)
-	}
-	served, err := acp.StartAgent(b.Context(), far, agent, &acp.AgentOptions{Conn: acp.ConnOptions{Hooks: hooks}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	conn, err := acp.Connect(b.Context(), near, clientHandlers(0), &acp.ClientOptions{Conn: acp.ConnOptions{Hooks: hooks}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	session, err := conn.NewSession(b.Context(), &acp.NewSessionRequest{Cwd: "/"})
-	if err != nil {
-		b.Fatal(err)
-	}
-	turn := session.Stream(b.Context(), acp.TextBlock("go"))
-	for range turn.Updates() {
-	}
-	_, err = turn.Result()
-	if err := errors.Join(err, conn.Close(), served.Wait()); err != nil {
-		b.Fatal(err)
 	}
 }

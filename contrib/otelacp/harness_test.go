@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/attribute"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -25,6 +28,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/contrib/otelacp"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 func TestMain(m *testing.M) {
@@ -92,38 +96,41 @@ func attr(s tracetest.SpanStub, key string) string {
 func (o *observer) measured(t *testing.T) map[string]string {
 	t.Helper()
 	var all metricdata.ResourceMetrics
-	if err := o.reader.Collect(context.Background(), &all); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.reader.Collect(context.Background(), &all))
 	found := map[string]string{}
-	note := func(m metricdata.Metrics, attrs attribute.Set, value string) {
-		found[m.Name+" "+attrs.Encoded(attribute.DefaultEncoder())] = value + " " + m.Unit
-	}
 	for _, scope := range all.ScopeMetrics {
 		for _, m := range scope.Metrics {
 			switch data := m.Data.(type) {
 			case metricdata.Sum[int64]:
-				for _, p := range data.DataPoints {
-					note(m, p.Attributes, fmt.Sprint(p.Value))
-				}
+				sums(found, m, data)
 			case metricdata.Sum[float64]:
-				for _, p := range data.DataPoints {
-					note(m, p.Attributes, fmt.Sprint(p.Value))
-				}
+				sums(found, m, data)
 			case metricdata.Histogram[int64]:
-				for _, p := range data.DataPoints {
-					note(m, p.Attributes, fmt.Sprintf("%d: %d", p.Count, p.Sum))
-				}
+				histograms(found, m, data)
 			case metricdata.Histogram[float64]:
-				for _, p := range data.DataPoints {
-					note(m, p.Attributes, fmt.Sprintf("%d: %g", p.Count, p.Sum))
-				}
+				histograms(found, m, data)
 			default:
 				t.Errorf("%s is a %T", m.Name, data)
 			}
 		}
 	}
 	return found
+}
+
+func note(found map[string]string, m metricdata.Metrics, attrs attribute.Set, value ...any) {
+	found[m.Name+" "+attrs.Encoded(attribute.DefaultEncoder())] = fmt.Sprint(value...) + " " + m.Unit
+}
+
+func sums[N int64 | float64](found map[string]string, m metricdata.Metrics, data metricdata.Sum[N]) {
+	for _, p := range data.DataPoints {
+		note(found, m, p.Attributes, p.Value)
+	}
+}
+
+func histograms[N int64 | float64](found map[string]string, m metricdata.Metrics, data metricdata.Histogram[N]) {
+	for _, p := range data.DataPoints {
+		note(found, m, p.Attributes, fmt.Sprint(p.Count)+": ", p.Sum)
+	}
 }
 
 // secret is in everything that must not reach telemetry: prompts, answers, paths, tool input, errors.
@@ -209,19 +216,13 @@ var agentInfo = acp.Implementation{Name: "parrot", Version: "1.2"}
 func connect(t *testing.T, agent acp.AgentHandlers, agentHooks rpc.Hooks, client acp.ClientHandlers, clientHooks rpc.Hooks) (conn *acp.ClientConn, stop func()) {
 	t.Helper()
 	near, far := acp.Pipe()
-	served, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, far, nil), agent, &acp.AgentOptions{
+	served := must.Get(acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, far, nil), agent, &acp.AgentOptions{
 		Info: agentInfo, Conn: acp.ConnOptions{Hooks: agentHooks, Logger: slog.New(slog.DiscardHandler)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err = acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, nil), client, &acp.ClientOptions{
+	}))(t)
+	conn = must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, nil), client, &acp.ClientOptions{
 		Info: acp.Implementation{Name: "editor", Version: "1"},
 		Conn: acp.ConnOptions{Hooks: clientHooks},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	stop = sync.OnceFunc(func() {
 		if err := errors.Join(conn.Close(), served.Wait()); err != nil {
 			t.Error(err)
@@ -234,11 +235,44 @@ func connect(t *testing.T, agent acp.AgentHandlers, agentHooks rpc.Hooks, client
 // newSession opens a session.
 func newSession(t *testing.T, conn *acp.ClientConn) *acp.ClientSession {
 	t.Helper()
-	s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/" + secret})
-	if err != nil {
-		t.Fatal(err)
+	return must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/" + secret}))(t)
+}
+
+// pair is a client with a session of an agent, and the telemetry of both.
+type pair struct {
+	*acp.ClientConn
+	session           *acp.ClientSession
+	stop              func()
+	ofClient, ofAgent *observer
+}
+
+// observed connects a pair. It may change the options of the client's telemetry, or hooks.
+func observed(t *testing.T, agent acp.AgentHandlers, client acp.ClientHandlers, change func(*otelacp.Options, *rpc.Hooks)) *pair {
+	t.Helper()
+	p := &pair{ofClient: newObserver(), ofAgent: newObserver()}
+	opts, hooks := p.ofClient.options(), rpc.Hooks{}
+	if change != nil {
+		change(opts, &hooks)
 	}
-	return s
+	p.ClientConn, p.stop = connect(t, agent, p.ofAgent.hooks(), client, otelacp.Instrument(hooks, opts))
+	p.session = newSession(t, p.ClientConn)
+	return p
+}
+
+func (p *pair) sides() map[string]*observer {
+	return map[string]*observer{"client": p.ofClient, "agent": p.ofAgent}
+}
+
+// reset forgets the spans.
+func (p *pair) reset() {
+	p.ofAgent.spans.Reset()
+	p.ofClient.spans.Reset()
+}
+
+// prompt has a turn.
+func (p *pair) prompt(ctx context.Context, text string) error {
+	_, err := p.session.Prompt(ctx, acp.TextBlock(text))
+	return err
 }
 
 // span is what of a span is shown.
@@ -252,8 +286,8 @@ type span struct {
 	status        string
 }
 
-// tree draws spans as a tree, without times. Each root is a trace.
-func tree(spans []span) string {
+// tree draws spans as a tree, with attributes of times or without. Each root is a trace.
+func tree(spans []span, times bool) string {
 	var out strings.Builder
 	children := map[string][]span{}
 	ids := map[string]bool{}
@@ -276,10 +310,10 @@ func tree(spans []span) string {
 			for _, a := range s.attributes {
 				key, value, _ := strings.Cut(a, "=")
 				switch {
-				case strings.HasPrefix(key, "acp.time_to_"):
+				case strings.HasPrefix(key, "acp.time_to_") && !times:
 					value = "…"
-				case key == "rpc.system", key == "rpc.method":
-					continue // as every span, and as its name
+				case key == "rpc.system" && value == "jsonrpc", key == "rpc.method" && value == s.name:
+					continue
 				}
 				fmt.Fprintf(&out, "%s    %s=%s\n", indent, key, value)
 			}
@@ -288,6 +322,23 @@ func tree(spans []span) string {
 	}
 	draw("", "")
 	return out.String()
+}
+
+// golden compares a tree with a file.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		must.Do(t, os.WriteFile(file, []byte(got), 0o644))
+	}
+	if diff := gocmp.Diff(strings.Split(string(must.Get(os.ReadFile(file))(t)), "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("%s is another trace; go test -update writes it (-old +new):\n%s", file, diff)
+	}
+}
+
+// shape is a tree without attributes.
+func shape(tree string) string {
+	return regexp.MustCompile("(?m)^.*=.*\n").ReplaceAllString(tree, "")
 }
 
 // shown are the spans that an observer has collected, as tree takes them.

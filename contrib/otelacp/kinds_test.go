@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	sdk "github.com/acpgo/sdk"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // What is not known would be counted as _OTHER.
@@ -27,9 +28,7 @@ func TestKnownValues(t *testing.T) {
 				}
 			} `json:"$defs"`
 		}
-		if err := json.Unmarshal([]byte(schema), &doc); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(schema), &doc))
 		for _, variant := range doc.Defs["SessionUpdate"].OneOf {
 			kind := variant.Properties.SessionUpdate.Const
 			if all = append(all, kind); !slices.Contains(known, kind) {

@@ -18,6 +18,7 @@ import (
 	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/contrib/otelacp"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // wire are the messages of a connection, as one side sends and receives them.
@@ -54,9 +55,7 @@ func (w *wire) metas(t *testing.T, method string) (all []codec.Meta) {
 		var params struct {
 			Meta codec.Meta `json:"_meta"`
 		}
-		if err := json.Unmarshal(m.Params, &params); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(m.Params, &params))
 		all = append(all, params.Meta)
 	}
 	return all
@@ -64,20 +63,14 @@ func (w *wire) metas(t *testing.T, method string) (all []codec.Meta) {
 
 func withBaggage(t *testing.T, ctx context.Context) context.Context {
 	t.Helper()
-	b, err := baggage.Parse("team=tools")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(baggage.Parse("team=tools"))(t)
 	return baggage.ContextWithBaggage(ctx, b)
 }
 
 // withState is a context with a span of a trace with a state.
 func withState(t *testing.T, ctx context.Context) context.Context {
 	t.Helper()
-	state, err := trace.ParseTraceState("vendor=1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	state := must.Get(trace.ParseTraceState("vendor=1"))(t)
 	return trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}, TraceFlags: trace.FlagsSampled, TraceState: state,
 	}))
@@ -106,14 +99,10 @@ func TestTEL5_CallersMetaIsKept(t *testing.T) {
 		{`{"Traceparent":"other","x":1e400,"y":{"traceparent":"inner"}}`, "traceparent tracestate baggage"},
 	} {
 		var set acp.Meta
-		if err := json.Unmarshal([]byte(test.set), &set); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(test.set), &set))
 		given := maps.Clone(set)
 		req := &acp.PromptRequest{SessionID: session.ID(), Prompt: []acp.ContentBlock{acp.TextBlock("work")}, Meta: set}
-		if _, err := conn.Prompt(ctx, req); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(conn.Prompt(ctx, req))(t)
 		metas := w.metas(t, "session/prompt")
 		sent := metas[len(metas)-1]
 		for name, value := range given {
@@ -140,34 +129,21 @@ func TestTEL5_CallersMetaIsKept(t *testing.T) {
 
 func compact(t *testing.T, raw json.RawMessage) string {
 	t.Helper()
-	text, err := json.Marshal(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(raw))(t)
 	return string(text)
 }
 
 // Requests and notifications have the trace context, both ways; updates, of which there are thousands, have not.
 func TestTEL3_WhatHasTraceContext(t *testing.T) {
 	w := &wire{}
-	ofAgent, ofClient := newObserver(), newObserver()
-	hooks := ofClient.hooks()
-	hooks.Message = w.hook
 	agent := agentHandlers(0)
 	agent.Cancel = func(context.Context, *acp.AgentSession, *acp.CancelNotification) error { return nil }
-	conn, stop := connect(t, agent, ofAgent.hooks(), clientHandlers(0), hooks)
-	session := newSession(t, conn)
+	p := observed(t, agent, clientHandlers(0), func(_ *otelacp.Options, hooks *rpc.Hooks) { hooks.Message = w.hook })
 	ctx := withBaggage(t, t.Context())
-	if _, err := session.Prompt(ctx, acp.TextBlock("work")); err != nil {
-		t.Fatal(err)
-	}
-	if err := session.Cancel(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := rpc.Notify(ctx, conn, "_note", nil); err != nil {
-		t.Fatal(err)
-	}
-	stop() // everything was sent and handled
+	must.Do(t, p.prompt(ctx, "work"))
+	must.Do(t, p.session.Cancel(ctx))
+	must.Do(t, rpc.Notify(ctx, p, "_note", nil))
+	p.stop() // everything was sent and handled
 	for method, want := range map[string]bool{
 		"initialize": true, "session/new": true, "session/prompt": true, "session/cancel": true, "_note": true,
 		"session/request_permission": true, "fs/read_text_file": true, "session/update": false,
@@ -188,8 +164,8 @@ func TestTEL3_WhatHasTraceContext(t *testing.T) {
 			t.Errorf("%s has baggage %s", method, got)
 		}
 	}
-	cancel := ofAgent.find(t, "session/cancel")
-	if cancel.Parent.SpanID() != ofClient.find(t, "session/cancel").SpanContext.SpanID() || cancel.SpanKind != trace.SpanKindServer {
+	cancel := p.ofAgent.find(t, "session/cancel")
+	if cancel.Parent.SpanID() != p.ofClient.find(t, "session/cancel").SpanContext.SpanID() || cancel.SpanKind != trace.SpanKindServer {
 		t.Errorf("the agent's span of the notification is %+v", cancel)
 	}
 }
@@ -247,15 +223,9 @@ func TestParentOfWhatComesWithout(t *testing.T) {
 		return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, err
 	}
 	near, far := acp.Pipe()
-	served, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, far, nil), agent, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	served := must.Get(acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, far, nil), agent, nil))(t)
 	ctx, connecting := o.tracer.Tracer("test").Start(t.Context(), "connecting")
-	conn, err := acp.Connect(ctx, conformance.Tap(t, conformance.Client, near, nil), clientHandlers(0), &acp.ClientOptions{Conn: acp.ConnOptions{Hooks: o.hooks()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(acp.Connect(ctx, conformance.Tap(t, conformance.Client, near, nil), clientHandlers(0), &acp.ClientOptions{Conn: acp.ConnOptions{Hooks: o.hooks()}}))(t)
 	connecting.End()
 	defer func() {
 		if err := conn.Close(); err != nil {
@@ -272,9 +242,7 @@ func TestParentOfWhatComesWithout(t *testing.T) {
 	for _, meta := range []acp.Meta{nil, {"other": json.RawMessage(`1`)}, {"traceparent": json.RawMessage(`"bad"`)}} {
 		o.spans.Reset()
 		given = meta
-		if _, err := session.Prompt(t.Context(), acp.TextBlock("work")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(session.Prompt(t.Context(), acp.TextBlock("work")))(t)
 		parent := o.find(t, "fs/read_text_file").Parent
 		if _, malformed := meta["traceparent"]; malformed {
 			if parent.IsValid() {
@@ -286,9 +254,7 @@ func TestParentOfWhatComesWithout(t *testing.T) {
 	}
 	// Outside a turn.
 	o.spans.Reset()
-	if _, err := served.ReadTextFile(t.Context(), &acp.ReadTextFileRequest{SessionID: session.ID(), Path: "/a"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(served.ReadTextFile(t.Context(), &acp.ReadTextFileRequest{SessionID: session.ID(), Path: "/a"}))(t)
 	if parent := o.find(t, "fs/read_text_file").Parent; parent.IsValid() {
 		t.Errorf("outside a turn: the parent is %v", parent)
 	}
@@ -300,25 +266,15 @@ func TestParametersWithoutAPlace(t *testing.T) {
 	ext := &rpc.Extensions[rpc.Conn]{Fallback: func(_ context.Context, _ *rpc.Conn, _ string, params json.RawMessage) (any, error) {
 		return params, nil
 	}}
-	server, err := rpc.Connect(t.Context(), far, ext, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := rpc.Connect(t.Context(), near, nil, &rpc.Options{Hooks: newObserver().hooks()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(rpc.Connect(t.Context(), far, ext, nil))(t)
+	client := must.Get(rpc.Connect(t.Context(), near, nil, &rpc.Options{Hooks: newObserver().hooks()}))(t)
 	for _, params := range []string{`[1,2]`, `[]`} {
 		if got, err := rpc.Call[json.RawMessage](t.Context(), client, "x", json.RawMessage(params)); err != nil || string(*got) != params {
 			t.Errorf("%s: got %s, %v", params, *got, err)
 		}
 	}
-	if err := client.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := server.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, client.Close())
+	must.Do(t, server.Wait())
 }
 
 // other is a propagator with a name that the protocol does not allow in _meta.
@@ -345,9 +301,7 @@ func TestTEL1_Propagator(t *testing.T) {
 	hooks := otelacp.Instrument(rpc.Hooks{Message: w.hook}, opts)
 	conn, _ := connect(t, agentHandlers(0), hooks, clientHandlers(0), hooks)
 	req := &acp.NewSessionRequest{Cwd: "/", Meta: acp.Meta{"b3": json.RawMessage(`"mine"`)}}
-	if _, err := conn.NewSession(withBaggage(t, t.Context()), req); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(conn.NewSession(withBaggage(t, t.Context()), req))(t)
 	for _, meta := range w.metas(t, "session/new") {
 		if len(meta) != 2 || meta["traceparent"] == nil || string(meta["b3"]) != `"mine"` {
 			t.Errorf("got %s", meta)
@@ -365,10 +319,7 @@ func TestTEL6_TEL7_Envelopes(t *testing.T) {
 	near, far := acp.Pipe()
 	inner := json.RawMessage(`{"sessionId":"s","prompt":[],"_meta":{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}}`)
 	notified := make(chan string, 2)
-	proxy, err := acp.StartProxy(t.Context(), far, acp.ProxyHandlers{}, &acp.ConnOptions{Hooks: hooks})
-	if err != nil {
-		t.Fatal(err)
-	}
+	proxy := must.Get(acp.StartProxy(t.Context(), far, acp.ProxyHandlers{}, &acp.ConnOptions{Hooks: hooks}))(t)
 	conductor, err := acp.StartProxy(t.Context(), near, acp.ProxyHandlers{
 		ProxySuccessor: func(_ context.Context, _ *acp.ProxyConn, req *acp.ProxySuccessorRequest) (*acp.ProxySuccessorResponse, error) {
 			if string(req.Params) != string(inner) {
@@ -385,27 +336,17 @@ func TestTEL6_TEL7_Envelopes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := proxy.ProxySuccessor(t.Context(), &acp.ProxySuccessorRequest{Method: "session/prompt", Params: inner}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(proxy.ProxySuccessor(t.Context(), &acp.ProxySuccessorRequest{Method: "session/prompt", Params: inner}))(t)
 	for _, method := range []string{"session/update", "session/cancel"} {
-		if err := proxy.ProxySuccessorNotification(t.Context(), &acp.ProxySuccessorNotification{Method: method, Params: inner}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, proxy.ProxySuccessorNotification(t.Context(), &acp.ProxySuccessorNotification{Method: method, Params: inner}))
 		if got := <-notified; got != method {
 			t.Errorf("got %s", got)
 		}
 	}
 	carried := json.RawMessage(`{"connectionId":"c","method":"tools/call","params":{"name":"x","_meta":{"traceparent":"of MCP"}}}`)
-	if err := rpc.Notify(t.Context(), proxy, "mcp/message", carried); err != nil {
-		t.Fatal(err)
-	}
-	if err := conductor.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := proxy.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, rpc.Notify(t.Context(), proxy, "mcp/message", carried))
+	must.Do(t, conductor.Close())
+	must.Do(t, proxy.Wait())
 
 	metas := w.metas(t, "proxy/successor")
 	if len(metas) != 3 || metas[0]["traceparent"] == nil || metas[1] != nil || metas[2]["traceparent"] == nil {

@@ -2,7 +2,6 @@ package otelacp_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,11 +14,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
@@ -33,10 +31,11 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/contrib/otelacp"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-var update = flag.Bool("update", false, "write api.txt and testdata/trace.txt anew")
+var update = flag.Bool("update", false, "write api.txt and the traces of testdata anew")
 
 // childVariable names what kind of process this program is to be.
 const childVariable = "ACP_TEST_CHILD"
@@ -124,7 +123,8 @@ func receive(t *testing.T) *receiver {
 
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var export collector.ExportTraceServiceRequest
-	if err := read(req, &export); err != nil {
+	body, err := io.ReadAll(req.Body)
+	if err = errors.Join(err, proto.Unmarshal(body, &export)); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
@@ -159,22 +159,6 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-func read(req *http.Request, into proto.Message) error {
-	body := io.Reader(req.Body)
-	if req.Header.Get("Content-Encoding") == "gzip" {
-		unzipped, err := gzip.NewReader(body)
-		if err != nil {
-			return err
-		}
-		body = unzipped
-	}
-	raw, err := io.ReadAll(body)
-	if err != nil {
-		return err
-	}
-	return proto.Unmarshal(raw, into)
-}
-
 func text(v *common.AnyValue) string {
 	switch v := v.Value.(type) {
 	case *common.AnyValue_StringValue:
@@ -191,25 +175,19 @@ func text(v *common.AnyValue) string {
 
 // oneTurn is a client with a turn of an agent in other processes, the command given, and what of it came to the
 // receiver.
-func oneTurn(t *testing.T, cmd *exec.Cmd, tap *conformance.TapOptions) *receiver {
+func oneTurn(t *testing.T, cmd *exec.Cmd) *receiver {
 	t.Helper()
 	r := receive(t)
 	t.Setenv("OTEL_SERVICE_NAME", "client")
-	exporter, err := otlptracehttp.New(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	about, err := resource.New(t.Context(), resource.WithFromEnv()) // the default is that of the first test
-	if err != nil {
-		t.Fatal(err)
-	}
+	exporter := must.Get(otlptracehttp.New(t.Context()))(t)
+	about := must.Get(resource.New(t.Context(), resource.WithFromEnv()))(t) // the default is that of the first test
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
 	hooks := otelacp.Instrument(rpc.Hooks{}, &otelacp.Options{TracerProvider: provider})
 
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	cmd.Env = append(os.Environ(), cmd.Env...)
-	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, acp.Command(cmd), tap), clientHandlers(0), &acp.ClientOptions{
+	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, acp.Command(cmd), nil), clientHandlers(0), &acp.ClientOptions{
 		Info: acp.Implementation{Name: "editor", Version: "1"}, Conn: acp.ConnOptions{Hooks: hooks},
 	})
 	if err != nil {
@@ -217,15 +195,7 @@ func oneTurn(t *testing.T, cmd *exec.Cmd, tap *conformance.TapOptions) *receiver
 	}
 	session := newSession(t, conn)
 	ctx, user := provider.Tracer("test").Start(t.Context(), "user")
-	member, err := baggage.NewMember("team", "tools")
-	if err != nil {
-		t.Fatal(err)
-	}
-	carried, err := baggage.New(member)
-	if err != nil {
-		t.Fatal(err)
-	}
-	turn := session.Stream(baggage.ContextWithBaggage(ctx, carried), acp.TextBlock("work"))
+	turn := session.Stream(withBaggage(t, ctx), acp.TextBlock("work"))
 	for range turn.Updates() {
 	}
 	_, err = turn.Result()
@@ -258,11 +228,7 @@ func self(kind string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Client and agent are two processes that export to the same receiver: the turn is one trace. What the environment says
-// to the exporter reaches the agent as it is.
-func TestTEL3_TEL8_TwoProcesses(t *testing.T) {
-	r := oneTurn(t, self("agent"), nil)
-	const want = `client INTERNAL user
+const oneTrace = `client INTERNAL user
   client CLIENT session/prompt
     agent SERVER session/prompt
       agent CLIENT session/request_permission
@@ -270,37 +236,20 @@ func TestTEL3_TEL8_TwoProcesses(t *testing.T) {
       agent CLIENT fs/read_text_file
         client SERVER fs/read_text_file
 `
-	if diff := cmp.Diff(want, shape(tree(r.inTurn(t)))); diff != "" {
-		t.Errorf("the trace of the turn (-want +got):\n%s", diff)
-	}
-	for _, service := range []string{"client", "agent"} {
+
+// Client, proxy and agent are three processes that export to the same receiver: the turn is one trace. The proxy forwards
+// parameters, and _meta in them, as they are; it has spans of its own in the same trace. What the environment says to the
+// exporter reaches the agent as it is.
+func TestTEL3_TEL6_TEL8_Chain(t *testing.T) {
+	r := oneTurn(t, self("proxy", os.Args[0]))
+	golden(t, "trace.txt", tree(r.inTurn(t), false))
+	for _, service := range []string{"client", "proxy", "agent"} {
 		if r.about[service]["deployment"] != "test" {
 			t.Errorf("%s says of itself %v", service, r.about[service])
 		}
 	}
 	if want := []string{"baggage team=tools"}; !slices.Equal(r.notes["agent"], want) {
 		t.Errorf("the agent noted %q, want %q", r.notes["agent"], want)
-	}
-}
-
-// Client, proxy and agent are three processes. The proxy forwards parameters, and _meta in them, as they are; it has
-// spans of its own in the same trace. With -v this shows the trace of the turn.
-func TestTEL6_Chain(t *testing.T) {
-	r := oneTurn(t, self("proxy", os.Args[0]), nil)
-	got := tree(r.inTurn(t))
-	t.Logf("the trace of the turn:\n%s", got)
-	golden := filepath.Join("testdata", "trace.txt")
-	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("%s is another trace; go test -update writes it (-old +new):\n%s", golden, diff)
 	}
 }
 
@@ -313,16 +262,8 @@ func TestTEL6_ChainWithAPlainProxy(t *testing.T) {
 	}
 	cmd := self("agent")
 	cmd.Path, cmd.Args = program, []string{program, "--", os.Args[0]}
-	r := oneTurn(t, cmd, nil)
-	const want = `client INTERNAL user
-  client CLIENT session/prompt
-    agent SERVER session/prompt
-      agent CLIENT session/request_permission
-        client SERVER session/request_permission
-      agent CLIENT fs/read_text_file
-        client SERVER fs/read_text_file
-`
-	if diff := cmp.Diff(want, shape(tree(r.inTurn(t)))); diff != "" {
+	r := oneTurn(t, cmd)
+	if diff := gocmp.Diff(oneTrace, shape(tree(r.inTurn(t), false))); diff != "" {
 		t.Errorf("the trace of the turn (-want +got):\n%s", diff)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/contrib/otelacp"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // A turn, in both ways in which clients read updates, is one trace, with times, sizes and counts on the spans of the
@@ -26,7 +27,6 @@ func TestTEL9_TEL10_Turn(t *testing.T) {
 	for _, way := range []string{"Prompt", "Stream"} {
 		t.Run(way, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ofAgent, ofClient := newObserver(), newObserver()
 				handlers := clientHandlers(3 * time.Second)
 				inside := 0 // updates whose handler's context has the span of the prompt
 				var prompt trace.SpanContext
@@ -36,46 +36,25 @@ func TestTEL9_TEL10_Turn(t *testing.T) {
 					}
 					return nil
 				}
-				conn, stop := connect(t, agentHandlers(time.Second), ofAgent.hooks(), handlers, ofClient.hooks())
-				session := newSession(t, conn)
-				ctx, user := ofClient.tracer.Tracer("test").Start(t.Context(), "user")
+				p := observed(t, agentHandlers(time.Second), handlers, nil)
+				ctx, user := p.ofClient.tracer.Tracer("test").Start(t.Context(), "user")
 				prompt = user.SpanContext()
-				var res *acp.PromptResponse
-				var err error
 				if way == "Prompt" {
-					res, err = session.Prompt(ctx, acp.TextBlock("work "+secret))
+					must.Do(t, p.prompt(ctx, "work "+secret))
 				} else {
-					turn := session.Stream(ctx, acp.TextBlock("work "+secret))
+					turn := p.session.Stream(ctx, acp.TextBlock("work "+secret))
 					for range turn.Updates() {
 					}
-					res, err = turn.Result()
-				}
-				if err != nil || res.StopReason != acp.StopReasonEndTurn {
-					t.Fatal(res, err)
+					must.Get(turn.Result())(t)
 				}
 				user.End()
-				stop()
+				p.stop()
 
 				if way == "Prompt" && inside != 6 {
 					t.Errorf("%d handlers of updates were in the trace of the turn, want 6", inside)
 				}
-				for side, o := range map[string]*observer{"client": ofClient, "agent": ofAgent} {
+				for side, o := range p.sides() {
 					s := o.find(t, "session/prompt")
-					for key, want := range map[string]string{
-						"rpc.system": "jsonrpc", "rpc.method": "session/prompt", "jsonrpc.request.id": "3", "gen_ai.conversation.id": "s1",
-						"acp.stop_reason": "end_turn", "gen_ai.agent.name": "parrot", "gen_ai.agent.version": "1.2",
-						"acp.updates.count": "6", "acp.time_to_first_update": "1", "acp.time_to_first_token": "2",
-						"acp.context.used": "1200", "acp.context.size": "200000",
-					} {
-						if got := attr(s, key); got != want {
-							t.Errorf("%s: %s is %q, want %q", side, key, got, want)
-						}
-					}
-					for _, key := range []string{"acp.prompt.size", "acp.updates.size"} {
-						if size := attr(s, key); len(size) < 2 {
-							t.Errorf("%s: %s is %q", side, key, size)
-						}
-					}
 					if took := s.EndTime.Sub(s.StartTime); took != 5*time.Second || s.Status.Code != codes.Unset {
 						t.Errorf("%s: took %v, status %v", side, took, s.Status)
 					}
@@ -83,64 +62,26 @@ func TestTEL9_TEL10_Turn(t *testing.T) {
 						t.Errorf("%s: what was said is in the telemetry: %s", side, text)
 					}
 				}
-				if attr(ofClient.find(t, "session/prompt"), "acp.updates.size") != attr(ofAgent.find(t, "session/prompt"), "acp.updates.size") {
-					t.Error("the sides disagree about the size of the updates")
-				}
-				if got := tree(append(ofClient.shown("client"), ofAgent.shown("agent")...)); shape(got) != turnShape {
-					t.Errorf("got the traces\n%s", got)
-				}
+				golden(t, "turn.txt", tree(append(p.ofClient.shown("client"), p.ofAgent.shown("agent")...), true))
 			})
 		})
 	}
 }
 
-// shape is a tree without attributes.
-func shape(tree string) string {
-	var lines []string
-	for line := range strings.Lines(tree) {
-		if !strings.Contains(line, "=") {
-			lines = append(lines, line)
-		}
-	}
-	return strings.Join(lines, "")
-}
-
-const turnShape = `client CLIENT initialize
-  agent SERVER initialize
-client CLIENT session/new
-  agent SERVER session/new
-client INTERNAL user
-  client CLIENT session/prompt
-    agent SERVER session/prompt
-      agent CLIENT session/request_permission
-        client SERVER session/request_permission
-      agent CLIENT fs/read_text_file
-        client SERVER fs/read_text_file
-`
-
 // The same turn as metrics, and then a second one of the same session, and one of a session that was loaded.
 func TestTEL11_Metrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ofAgent, ofClient := newObserver(), newObserver()
-		conn, stop := connect(t, agentHandlers(time.Second), ofAgent.hooks(), clientHandlers(3*time.Second), ofClient.hooks())
-		session := newSession(t, conn)
+		p := observed(t, agentHandlers(time.Second), clientHandlers(3*time.Second), nil)
 		for range 2 {
-			if _, err := session.Prompt(t.Context(), acp.TextBlock("work")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.prompt(t.Context(), "work"))
 		}
-		loaded, err := conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: "s2", Cwd: "/"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := loaded.Prompt(t.Context(), acp.TextBlock("work")); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := session.Prompt(t.Context(), acp.TextBlock("fail")); err == nil {
+		loaded := must.Get(p.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: "s2", Cwd: "/"}))(t)
+		must.Get(loaded.Prompt(t.Context(), acp.TextBlock("work")))(t)
+		if p.prompt(t.Context(), "fail") == nil {
 			t.Fatal("no error")
 		}
 		synctest.Wait() // the agent is done with the last request
-		for role, o := range map[string]*observer{"client": ofClient, "agent": ofAgent} {
+		for role, o := range p.sides() {
 			got := o.measured(t)
 			want := map[string]string{
 				"acp.turn.duration acp.role=ROLE,acp.stop_reason=end_turn":          "3: 15 s",
@@ -170,8 +111,8 @@ func TestTEL11_Metrics(t *testing.T) {
 				t.Errorf("%s: also %v", role, got)
 			}
 		}
-		stop()
-		for role, o := range map[string]*observer{"client": ofClient, "agent": ofAgent} {
+		p.stop()
+		for role, o := range p.sides() {
 			for key := range o.measured(t) {
 				if strings.HasPrefix(key, "acp.queue") {
 					t.Errorf("%s: %s is observed without a connection", role, key)
@@ -211,9 +152,7 @@ func TestTEL11_Queues(t *testing.T) {
 		})
 	}
 	var waiting int
-	if _, err := fmt.Sscan(ofClient.measured(t)["acp.queue.size acp.queue.kind=notifications"], &waiting); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Sscan(ofClient.measured(t)["acp.queue.size acp.queue.kind=notifications"], &waiting))(t)
 	// Each has an update of about a hundred bytes.
 	if waiting < 300 || waiting > 900 {
 		t.Errorf("%d bytes wait", waiting)
@@ -223,7 +162,6 @@ func TestTEL11_Queues(t *testing.T) {
 
 // How calls fail is on the spans of both sides; that they were cancelled is no failure.
 func TestTEL9_Failures(t *testing.T) {
-	ofAgent, ofClient := newObserver(), newObserver()
 	handlers, over := agentHandlers(0), make(chan struct{})
 	prompt := handlers.Prompt
 	handlers.Prompt = func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
@@ -233,9 +171,8 @@ func TestTEL9_Failures(t *testing.T) {
 		}
 		return res, err
 	}
-	conn, stop := connect(t, handlers, ofAgent.hooks(), clientHandlers(0), ofClient.hooks())
-	session := newSession(t, conn)
-	if made := ofClient.find(t, "session/new"); attr(made, "gen_ai.conversation.id") != "s1" {
+	p := observed(t, handlers, clientHandlers(0), nil)
+	if made := p.ofClient.find(t, "session/new"); attr(made, "gen_ai.conversation.id") != "s1" {
 		t.Errorf("the span of session/new is %+v", made)
 	}
 	for _, test := range []struct {
@@ -244,12 +181,11 @@ func TestTEL9_Failures(t *testing.T) {
 		{"fail", "-32603", "Internal error (-32603)"},
 		{"login", "-32000", "Authentication required (-32000)"},
 	} {
-		ofAgent.spans.Reset()
-		ofClient.spans.Reset()
-		if _, err := session.Prompt(t.Context(), acp.TextBlock(test.prompt)); err == nil {
+		p.reset()
+		if p.prompt(t.Context(), test.prompt) == nil {
 			t.Fatal("no error")
 		}
-		for side, o := range map[string]*observer{"client": ofClient, "agent": ofAgent} {
+		for side, o := range p.sides() {
 			s := o.find(t, "session/prompt")
 			if attr(s, "rpc.response.status_code") != test.code || attr(s, "error.type") != test.code ||
 				s.Status.Code != codes.Error || s.Status.Description != test.description {
@@ -258,55 +194,53 @@ func TestTEL9_Failures(t *testing.T) {
 		}
 	}
 
-	ofAgent.spans.Reset()
-	ofClient.spans.Reset()
-	turn := session.Stream(t.Context(), acp.TextBlock("wait"))
+	p.reset()
+	turn := p.session.Stream(t.Context(), acp.TextBlock("wait"))
 	for range turn.Updates() {
 		turn.Cancel()
 	}
 	if res, err := turn.Result(); err != nil || res.StopReason != acp.StopReasonCancelled {
 		t.Fatal(res, err)
 	}
-	for side, o := range map[string]*observer{"client": ofClient, "agent": ofAgent} {
+	for side, o := range p.sides() {
 		if s := o.find(t, "session/prompt"); s.Status.Code != codes.Unset || attr(s, "acp.stop_reason") != "cancelled" {
 			t.Errorf("a cancelled turn: %s: got %+v, %v", side, s.Attributes, s.Status)
 		}
 	}
 
 	// The connection ends, before the agent has answered that the turn is cancelled.
-	ofClient.spans.Reset()
-	turn = session.Stream(t.Context(), acp.TextBlock("wait for the end"))
+	p.reset()
+	turn = p.session.Stream(t.Context(), acp.TextBlock("wait for the end"))
 	for range turn.Updates() {
-		go stop()
+		go p.stop()
 	}
 	if _, err := turn.Result(); !errors.Is(err, acp.ErrClosed) {
 		t.Error(err)
 	}
 	close(over)
-	stop()
-	if s := ofClient.find(t, "session/prompt"); s.Status.Code != codes.Error || attr(s, "error.type") != "closed" {
+	p.stop()
+	if s := p.ofClient.find(t, "session/prompt"); s.Status.Code != codes.Error || attr(s, "error.type") != "closed" {
 		t.Errorf("the connection has ended: got %+v, %v", s.Attributes, s.Status)
 	}
 }
 
 // A question of a cancelled turn is answered by the runtime, and has not failed.
 func TestTEL9_QuestionOfACancelledTurn(t *testing.T) {
-	ofAgent, ofClient := newObserver(), newObserver()
 	handlers, asked := clientHandlers(0), make(chan struct{})
 	handlers.RequestPermission = func(ctx context.Context, _ *acp.ClientSession, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 		close(asked)
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	conn, stop := connect(t, agentHandlers(0), ofAgent.hooks(), handlers, ofClient.hooks())
-	turn := newSession(t, conn).Stream(t.Context(), acp.TextBlock("work"))
+	p := observed(t, agentHandlers(0), handlers, nil)
+	turn := p.session.Stream(t.Context(), acp.TextBlock("work"))
 	<-asked
 	turn.Cancel()
 	if res, err := turn.Result(); err != nil || res.StopReason != acp.StopReasonCancelled {
 		t.Fatal(res, err)
 	}
-	stop() // the handler has ended too
-	for side, o := range map[string]*observer{"client": ofClient, "agent": ofAgent} {
+	p.stop() // the handler has ended too
+	for side, o := range p.sides() {
 		s := o.find(t, "session/request_permission")
 		answered := attr(s, "acp.permission.outcome") == "cancelled"
 		if side == "agent" && attr(s, "acp.cancelled") == "true" {
@@ -320,9 +254,6 @@ func TestTEL9_QuestionOfACancelledTurn(t *testing.T) {
 
 // Calls that are given up by their callers, refused, or late.
 func TestTEL9_FailuresOfCalls(t *testing.T) {
-	ofAgent, ofClient := newObserver(), newObserver()
-	opts := ofClient.options()
-	opts.ErrorMessages = true
 	agent := agentHandlers(0)
 	agent.Extensions = &acp.Extensions[acp.AgentConn]{}
 	rpc.Handle(agent.Extensions, "_wait", func(ctx context.Context, _ *acp.AgentConn, _ *struct{}) (*int, error) {
@@ -332,42 +263,41 @@ func TestTEL9_FailuresOfCalls(t *testing.T) {
 	rpc.Handle(agent.Extensions, "_exit", func(context.Context, *acp.AgentConn, *struct{}) (*int, error) {
 		panic("no")
 	})
-	conn, _ := connect(t, agent, ofAgent.hooks(), clientHandlers(0), otelacp.Instrument(rpc.Hooks{}, opts))
+	p := observed(t, agent, clientHandlers(0), func(o *otelacp.Options, _ *rpc.Hooks) { o.ErrorMessages = true })
 	call := func(ctx context.Context, method string, params any) {
 		t.Helper()
-		ofAgent.spans.Reset()
-		ofClient.spans.Reset()
-		if _, err := rpc.Call[int](ctx, conn, method, params); err == nil {
+		p.reset()
+		if _, err := rpc.Call[int](ctx, p, method, params); err == nil {
 			t.Fatal("no error")
 		}
 	}
 	given, giveUp := context.WithCancelCause(t.Context())
 	giveUp(errors.New("the user has closed the window"))
 	call(given, "_wait", nil)
-	if s := ofClient.find(t, "_wait"); s.Status.Code != codes.Unset || attr(s, "acp.cancelled") != "true" || attr(s, "jsonrpc.request.id") != "" {
+	if s := p.ofClient.find(t, "_wait"); s.Status.Code != codes.Unset || attr(s, "acp.cancelled") != "true" || attr(s, "jsonrpc.request.id") != "" {
 		t.Errorf("a call that was not sent: got %+v, %v", s.Attributes, s.Status)
 	}
 	late, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	call(late, "_wait", nil)
-	if s := ofClient.find(t, "_wait"); s.Status.Code != codes.Error || attr(s, "error.type") != "timeout" {
+	if s := p.ofClient.find(t, "_wait"); s.Status.Code != codes.Error || attr(s, "error.type") != "timeout" {
 		t.Errorf("a late call: got %+v, %v", s.Attributes, s.Status)
 	}
 	call(t.Context(), "_unknown", nil)
-	if s := ofClient.find(t, "_unknown"); attr(s, "error.type") != "-32601" || !strings.Contains(s.Status.Description, "_unknown: Method not found") {
+	if s := p.ofClient.find(t, "_unknown"); attr(s, "error.type") != "-32601" || !strings.Contains(s.Status.Description, "_unknown: Method not found") {
 		t.Errorf("an unknown method: got %+v, %v", s.Attributes, s.Status)
 	}
-	for _, s := range ofAgent.spans.GetSpans() {
+	for _, s := range p.ofAgent.spans.GetSpans() {
 		if s.Name == "_unknown" {
 			t.Error("a span of a request that was refused before it reached a handler")
 		}
 	}
 	call(t.Context(), "_exit", nil)
-	if s := ofAgent.find(t, "_exit"); attr(s, "error.type") != "-32603" || s.Status.Code != codes.Error {
+	if s := p.ofAgent.find(t, "_exit"); attr(s, "error.type") != "-32603" || s.Status.Code != codes.Error {
 		t.Errorf("a panic: got %+v, %v", s.Attributes, s.Status)
 	}
 	call(t.Context(), "_wait", func() {})
-	if s := ofClient.find(t, "_wait"); s.Status.Code != codes.Error {
+	if s := p.ofClient.find(t, "_wait"); s.Status.Code != codes.Error {
 		t.Errorf("parameters that cannot be encoded: got %+v, %v", s.Attributes, s.Status)
 	}
 }
@@ -397,17 +327,9 @@ func TestHooksAreKept(t *testing.T) {
 	near, far := rpc.Pipe()
 	ext := &rpc.Extensions[rpc.Conn]{}
 	rpc.Handle(ext, "echo", func(_ context.Context, _ *rpc.Conn, p *acp.TextContent) (*acp.TextContent, error) { return p, nil })
-	conn, err := rpc.Connect(t.Context(), near, ext, &rpc.Options{Hooks: hooks})
-	if err != nil {
-		t.Fatal(err)
-	}
-	peer, err := far.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := rpc.Notify(t.Context(), conn, "x", nil); err != nil {
-		t.Error(err)
-	}
+	conn := must.Get(rpc.Connect(t.Context(), near, ext, &rpc.Options{Hooks: hooks}))(t)
+	peer := must.Get(far.Connect(t.Context()))(t)
+	must.Do(t, rpc.Notify(t.Context(), conn, "x", nil))
 	if _, err := peer.Read(); err != nil {
 		t.Error(err)
 	}
@@ -419,12 +341,8 @@ func TestHooksAreKept(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := conn.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := peer.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, conn.Close())
+	must.Do(t, peer.Close())
 	if want := []string{"start", "call", "invalid", "repair", "serve", "end"}; !slices.Equal(called, want) {
 		t.Errorf("called %q, want %q", called, want)
 	}
@@ -458,15 +376,9 @@ func TestConnectionsApart(t *testing.T) {
 		done <- err
 	}()
 	<-waiting
-	if _, err := second.Prompt(t.Context(), acp.TextBlock("work")); err != nil {
-		t.Fatal(err)
-	}
-	if err := first.Cancel(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.Get(second.Prompt(t.Context(), acp.TextBlock("work")))(t)
+	must.Do(t, first.Cancel(t.Context()))
+	must.Do(t, <-done)
 	for side, o := range map[string]*observer{"client": ofClient, "agent": ofAgent} {
 		counts := map[string]string{}
 		for _, s := range o.spans.GetSpans() {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/npmtest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -61,9 +62,7 @@ func TestTEL3_TEL4_TypeScriptAgent(t *testing.T) {
 		t.Fatal(err, stderr.String())
 	}
 	session := newSession(t, conn)
-	if err := session.Cancel(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, session.Cancel(t.Context()))
 	ctx := withState(t, withBaggage(t, t.Context()))
 	mine := acp.Meta{"example.com/mine": json.RawMessage(`{"n":1}`)}
 	req := &acp.PromptRequest{SessionID: session.ID(), Prompt: []acp.ContentBlock{acp.TextBlock("go")}, Meta: mine}
@@ -119,9 +118,7 @@ func TestTEL3_TypeScriptClient(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	var got seen
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(lines[len(lines)-1]), &got))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	byName := map[string]span{}
