@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // Modes, and remembered rules, allow no change of a file that programs obey or run although nobody starts it: the next
@@ -113,7 +114,7 @@ func names(path string) (names []string) {
 				return -1
 			}
 			return r
-		}, fold(name))
+		}, plain.Fold(name))
 		if trimmed := strings.TrimRight(name, ". "); trimmed != "" {
 			names = append(names, trimmed)
 		}
@@ -155,7 +156,7 @@ func named(git, dir, home, file string) bool {
 		}
 		for line := range strings.Lines(continued.Replace(readRegular(configs[i]))) {
 			key, value, ok := strings.Cut(section.ReplaceAllString(line, ""), "=")
-			if key = fold(strings.TrimSpace(key)); !ok ||
+			if key = plain.Fold(strings.TrimSpace(key)); !ok ||
 				slices.Contains([]string{"url", "pushurl", "worktree", "name", "email"}, key) {
 				continue
 			}

@@ -357,12 +357,8 @@ func TestHandlerOnAConnection(t *testing.T) {
 	state := sessions.Of(s.ID())
 	state.SetSession(s)
 	must.Get(view.Prompt(t.Context(), state, s, acp.TextBlock("go")))(t)
-	if err := conn.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
+	must.Do(t, conn.Close())
+	must.Do(t, <-served)
 	if want := "[allow allow_once ask reject_once]"; fmt.Sprint(explained) != want {
 		t.Errorf("decided %v, want %s", explained, want)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // set is a set of words.
@@ -59,7 +60,7 @@ func memberName(name string) string {
 			return -1
 		}
 		return r
-	}, fold(name))
+	}, plain.Fold(name))
 }
 
 // maxDepth, maxLines and maxText, in bytes of all lines, bound how much of an input is read.
@@ -258,7 +259,7 @@ func looksLikePath(text string) bool {
 		return !strings.HasPrefix(name, "/*")
 	}
 	return strings.HasPrefix(name, "~/") || strings.HasPrefix(name, "../") || strings.HasPrefix(name, "./") ||
-		strings.Contains(name, "/../") || strings.HasPrefix(fold(name), "file:")
+		strings.Contains(name, "/../") || strings.HasPrefix(plain.Fold(name), "file:")
 }
 
 // command reads a command, with the args beside it.

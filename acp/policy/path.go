@@ -13,6 +13,8 @@ import (
 	"unicode"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // pathPattern is a pattern of paths.
@@ -52,7 +54,7 @@ func compilePaths(patterns []string, home string) (compiled []pathPattern, err e
 		if !doublestar.ValidatePattern(text) {
 			return nil, fmt.Errorf("pattern %q is malformed", pattern)
 		}
-		compiled = append(compiled, pathPattern{text, fold(text), relative})
+		compiled = append(compiled, pathPattern{text, plain.Fold(text), relative})
 	}
 	return compiled, nil
 }
@@ -84,7 +86,7 @@ func newBase(cwd string) base {
 		return base{}
 	}
 	text := strings.TrimSuffix(escapeGlob(cwd), "/") + "/"
-	return base{text, fold(text)}
+	return base{text, plain.Fold(text)}
 }
 
 // matches reports whether a path with slashes matches, in a session with the given working directory. If folded is set,
@@ -102,17 +104,6 @@ func (p pathPattern) matches(name string, in base, folded bool) bool {
 	}
 	ok, err := doublestar.Match(text, name)
 	return err == nil && ok // compilePaths has checked the pattern
-}
-
-// fold returns the same text for texts that differ only in case.
-func fold(text string) string {
-	return strings.Map(func(r rune) rune {
-		least := r
-		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
-			least = min(least, next)
-		}
-		return unicode.ToLower(least)
-	}, text)
 }
 
 // subject is a path that a request is about.
@@ -134,7 +125,7 @@ func examine(text, cwd string, byInput bool, resolve func(string) (string, error
 		s.forms, s.unresolved = append(s.forms, other.forms...), s.unresolved || other.unresolved
 	}
 	for _, form := range s.forms {
-		s.folded = append(s.folded, fold(form))
+		s.folded = append(s.folded, plain.Fold(form))
 	}
 	return s
 }

@@ -446,7 +446,7 @@ func (r *compiled) general(f *facts) (verdict, string) {
 	})
 	check("working directory", f.cwd, r.Cwds != nil, func() bool {
 		if restricts {
-			return anyPath(r.cwds, fold(f.cwd), f.base, true)
+			return anyPath(r.cwds, plain.Fold(f.cwd), f.base, true)
 		}
 		return anyPath(r.cwds, f.cwd, f.base, false)
 	})
@@ -455,7 +455,7 @@ func (r *compiled) general(f *facts) (verdict, string) {
 
 func anyGlob(patterns []string, text string, folded bool) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		return glob(pattern, text) || folded && glob(fold(pattern), fold(text))
+		return glob(pattern, text) || folded && glob(plain.Fold(pattern), plain.Fold(text))
 	})
 }
 

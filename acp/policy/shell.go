@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // anyWord is a word of a pattern that matches any one word, and anyWords is a last word that matches any further words.
@@ -38,7 +40,7 @@ type command struct {
 func newCommand(words []word) command {
 	c := command{words: words}
 	for _, w := range words {
-		c.folded = append(c.folded, word{fold(w.text), w.literal})
+		c.folded = append(c.folded, word{plain.Fold(w.text), w.literal})
 	}
 	if c.named = slices.Clone(c.folded); len(words) > 0 {
 		c.named[0].text = programName(words[0].text)
@@ -49,7 +51,7 @@ func newCommand(words []word) command {
 
 // programName returns a command's name without its directory, case-folded.
 func programName(text string) string {
-	return strings.TrimSuffix(path.Base(slashed(fold(text))), ".exe")
+	return strings.TrimSuffix(path.Base(slashed(plain.Fold(text))), ".exe")
 }
 
 func (c command) String() string {
@@ -401,7 +403,7 @@ func (l *line) mentioned(pattern []string) bool {
 func folded(texts []string) []string {
 	folded := make([]string, len(texts))
 	for i, text := range texts {
-		folded[i] = fold(text)
+		folded[i] = plain.Fold(text)
 	}
 	return folded
 }

@@ -18,7 +18,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/acpgo/sdk/internal/plain"
@@ -193,17 +192,6 @@ func windowsName(element string) string {
 	return ""
 }
 
-// fold returns the form that names share if they differ only by case.
-func fold(name string) string {
-	return strings.Map(func(r rune) rune {
-		least := r
-		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
-			least = min(least, next)
-		}
-		return least
-	}, name)
-}
-
 // add adds a cleaned name, and the directories above it. Directories may already exist.
 func (u *unpacker) add(name string, folder, file bool) error {
 	if name == "." {
@@ -215,7 +203,7 @@ func (u *unpacker) add(name string, folder, file bool) error {
 	if err := u.add(path.Dir(name), true, false); err != nil {
 		return err
 	}
-	key := fold(name)
+	key := plain.Fold(name)
 	if known := u.names[key]; known != nil {
 		switch {
 		case known.name != name:
@@ -495,7 +483,7 @@ func (u *unpacker) hardLink(name, raw string) error {
 	if err != nil {
 		return err
 	}
-	if known := u.names[fold(to)]; known == nil || !known.file || known.name != to {
+	if known := u.names[plain.Fold(to)]; known == nil || !known.file || known.name != to {
 		return brokenf("the archive has the link %q to %q, which is not a file of it", short(name), short(raw))
 	}
 	if err := u.add(name, false, true); err != nil {

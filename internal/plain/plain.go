@@ -226,6 +226,17 @@ func blank(r rune) bool {
 // character, such as those that reverse the order of the text after them, or a line separator.
 func Unseen(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 
+// Fold returns the same text for texts that differ only in case.
+func Fold(text string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+			least = min(least, next)
+		}
+		return unicode.ToLower(least)
+	}, text)
+}
+
 // IsVariable reports whether name can be the name of an environment variable.
 func IsVariable(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool { return r == '=' || Unseen(r) })
