@@ -35,15 +35,12 @@ func FuzzUnpack(f *testing.F) {
 			must.Do(t, os.WriteFile(file, content, 0o600))
 		}
 		must.Do(t, os.Mkdir(dir, 0o700))
-		root, err := os.OpenRoot(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		root := must.Get(os.OpenRoot(dir))(t)
 		defer root.Close()
 		limits := registry.Limits{Unpacked: 1 << 20, Files: 50}
 		_, failed := registry.Unpack(context.Background(), archive, name, root, limits)
 		size, count := int64(0), 0
-		err = filepath.WalkDir(base, func(path string, e fs.DirEntry, err error) error {
+		err := filepath.WalkDir(base, func(path string, e fs.DirEntry, err error) error {
 			if err != nil {
 				return err
 			}

@@ -138,6 +138,39 @@ func (s *server) binary(id, version, archive string, sum bool) *registry.Entry {
 	}
 }
 
+// release has the registry offer one version of the agent "one", and returns its entry.
+func (s *server) release(t *testing.T, version string) *registry.Entry {
+	t.Helper()
+	name := "/" + version + ".tgz"
+	s.file(name, tgz(t, item{name: "agent", text: script(version)}))
+	e := s.binary("one", version, name, true)
+	s.set(e)
+	return e
+}
+
+// changed is an entry with another archive.
+func changed(e *registry.Entry, change func(a *registry.Archive)) *registry.Entry {
+	a := e.Distribution.Binary["linux-x86_64"]
+	change(&a)
+	e.Distribution.Binary["linux-x86_64"] = a
+	return e
+}
+
+// elsewhere is an entry whose archive has another address, and no sum.
+func elsewhere(e *registry.Entry, address string) *registry.Entry {
+	return changed(e, func(a *registry.Archive) { *a = registry.Archive{Archive: address, Cmd: "agent"} })
+}
+
+// nothing fails the test if there is something in a folder.
+func nothing(t *testing.T, dir string) {
+	t.Helper()
+	for path := range tree(t, dir) {
+		if path != "." {
+			t.Errorf("%s is left", path)
+		}
+	}
+}
+
 // item is one of an archive.
 type item struct {
 	name, text, to string
@@ -264,9 +297,7 @@ func TestREG1_List(t *testing.T) {
 	c := s.client(t)
 	c.MaxAge = time.Hour
 	list, err := c.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	ids := func(entries []registry.Entry) (ids []string) {
 		for _, e := range entries {
 			ids = append(ids, e.ID)
@@ -336,10 +367,8 @@ func TestLargeLists(t *testing.T) {
 	s.file("/agent.tar.gz", tgz(t, item{name: "agent", text: script("1.0.0")}))
 	large := s.binary("large", "1.0.0", "/agent.tar.gz", true)
 	large.Icon = "data:image/svg+xml;base64," + strings.Repeat("A", 2<<20)
-	most := s.binary("most", "1.0.0", "/agent.tar.gz", true)
-	a := most.Distribution.Binary["linux-x86_64"]
-	a.Args = slices.Repeat([]string{""}, 19_000)
-	most.Distribution.Binary["linux-x86_64"] = a
+	most := changed(s.binary("most", "1.0.0", "/agent.tar.gz", true),
+		func(a *registry.Archive) { a.Args = slices.Repeat([]string{""}, 19_000) })
 	strange := s.binary("strange", "1.0.0", "/agent.tar.gz", true)
 	strange.Name = "\u202eevil\x1b[2J\nin: /etc " + strings.Repeat("界", 100)
 	s.set(large, most, strange, strings.TrimSuffix(strings.Repeat("7,", 100_000), ","))
@@ -497,17 +526,11 @@ func TestREG5_Install(t *testing.T) {
 		t.Errorf("got %v, %v", now, err)
 	}
 	starts("2.0.0")
-	if err := c.Remove(t.Context(), "one"); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, c.Remove(t.Context(), "one"))
 	if _, err := c.Find("one"); !errors.Is(err, registry.ErrNotInstalled) {
 		t.Errorf("got %v", err)
 	}
-	for path := range tree(t, filepath.Join(c.Dir, "agents")) {
-		if path != "." {
-			t.Errorf("%s is left", path)
-		}
-	}
+	nothing(t, filepath.Join(c.Dir, "agents"))
 	if err := c.Remove(t.Context(), "one"); !errors.Is(err, registry.ErrNotInstalled) {
 		t.Errorf("got %v", err)
 	}
@@ -677,10 +700,7 @@ func TestREG6_HostileArchives(t *testing.T) {
 	}
 	t.Run("another sum", func(t *testing.T) {
 		e := s.binary("agent", "2.0.0", "/good.tgz", true)
-		a := e.Distribution.Binary["linux-x86_64"]
-		a.SHA256 = strings.Repeat("0", 64)
-		e.Distribution.Binary["linux-x86_64"] = a
-		refused(t, e, "the SHA-256 of")
+		refused(t, changed(e, func(a *registry.Archive) { a.SHA256 = strings.Repeat("0", 64) }), "the SHA-256 of")
 	})
 	for cmd, want := range map[string]string{
 		"../../../bin/sh": "outside the archive", "/bin/sh": "outside the archive", "": "outside the archive",
@@ -688,10 +708,7 @@ func TestREG6_HostileArchives(t *testing.T) {
 	} {
 		t.Run("command "+cmd, func(t *testing.T) {
 			e := s.binary("agent", "2.0.0", "/good.tgz", true)
-			a := e.Distribution.Binary["linux-x86_64"]
-			a.Cmd = cmd
-			e.Distribution.Binary["linux-x86_64"] = a
-			refused(t, e, want)
+			refused(t, changed(e, func(a *registry.Archive) { a.Cmd = cmd }), want)
 		})
 	}
 }
@@ -860,8 +877,7 @@ func TestREG13_TwoInstall(t *testing.T) {
 func TestKilled(t *testing.T) {
 	requireShell(t)
 	s := newServer(t)
-	s.file("/1.tgz", tgz(t, item{name: "agent", text: script("1.0.0")}))
-	s.set(s.binary("one", "1.0.0", "/1.tgz", true))
+	s.release(t, "1.0.0")
 	c := s.client(t)
 	must.Get(c.Install(t.Context(), "one", nil))(t)
 	reached, stop := make(chan bool), make(chan bool)
@@ -880,9 +896,7 @@ func TestKilled(t *testing.T) {
 	}))
 	defer half.Close()
 	defer close(stop)
-	e := s.binary("one", "2.0.0", "/1.tgz", false)
-	e.Distribution.Binary["linux-x86_64"] = registry.Archive{Archive: half.URL + "/2.tgz", Cmd: "agent"}
-	s.set(e)
+	s.set(elsewhere(s.binary("one", "2.0.0", "/1.0.0.tgz", false), half.URL+"/2.tgz"))
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "REGISTRY_TEST_URL="+c.URL, "REGISTRY_TEST_DIR="+c.Dir, "REGISTRY_TEST_ID=one")
 	must.Do(t, cmd.Start())
@@ -908,8 +922,7 @@ func TestKilled(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	requireShell(t)
 	s := newServer(t)
-	s.file("/1.tgz", tgz(t, item{name: "agent", text: script("1.0.0")}))
-	s.set(s.binary("one", "1.0.0", "/1.tgz", true))
+	s.release(t, "1.0.0")
 	c := s.client(t)
 	must.Get(c.Install(t.Context(), "one", nil))(t)
 	name := filepath.Join(c.Dir, "agents", "one", "installed.json")
@@ -958,11 +971,7 @@ func TestEncodedArchive(t *testing.T) {
 	t.Cleanup(files.Close)
 	s := newServer(t)
 	s.file("/agent.tar.gz", text)
-	e := s.binary("one", "1.0.0", "/agent.tar.gz", true)
-	a := e.Distribution.Binary["linux-x86_64"]
-	a.Archive = files.URL + "/agent.tar.gz"
-	e.Distribution.Binary["linux-x86_64"] = a
-	s.set(e)
+	s.set(changed(s.binary("one", "1.0.0", "/agent.tar.gz", true), func(a *registry.Archive) { a.Archive = files.URL + "/agent.tar.gz" }))
 	if i, err := s.client(t).Install(t.Context(), "one", nil); err != nil || !i.Verified {
 		t.Errorf("got %v, %v", i, err)
 	}
@@ -1016,9 +1025,7 @@ func TestPlainHTTPOfOthers(t *testing.T) {
 	redirect := httptest.NewTLSServer(http.RedirectHandler(s.URL+"/agent.tar.gz", http.StatusFound))
 	defer redirect.Close()
 	for name, address := range map[string]string{"of a list over https": over.URL, "of a list on this machine": s.URL} {
-		e := s.binary("local", "1.0.0", "/agent.tar.gz", true)
-		e.Distribution.Binary["linux-x86_64"] = registry.Archive{Archive: redirect.URL + "/agent.tar.gz", Cmd: "agent"}
-		s.set(e)
+		s.set(elsewhere(s.binary("local", "1.0.0", "/agent.tar.gz", true), redirect.URL+"/agent.tar.gz"))
 		c := s.client(t)
 		c.HTTP, c.URL = redirect.Client(), address+"/registry.json"
 		c.HTTP.Transport.(*http.Transport).TLSClientConfig.InsecureSkipVerify = true // two servers with certificates of their own
@@ -1047,9 +1054,7 @@ func TestErrorsAreClean(t *testing.T) {
 	s := newServer(t)
 	s.file("/a\u202e", []byte("x"))
 	for _, address := range []string{strange.URL + "/x", s.URL + "/\x1b[2J", s.URL + "/none\u202e", s.URL + "/a\u202e", "http://example.com/\u202e\u0085"} {
-		e := s.binary("agent", "1.0.0", "/x", false)
-		e.Distribution.Binary["linux-x86_64"] = registry.Archive{Archive: address, Cmd: "agent", SHA256: strings.Repeat("0", 64)}
-		s.set(e)
+		s.set(changed(elsewhere(s.binary("agent", "1.0.0", "/x", false), address), func(a *registry.Archive) { a.SHA256 = strings.Repeat("0", 64) }))
 		_, err := s.client(t).Install(t.Context(), "agent", nil)
 		if err == nil || strings.ContainsAny(err.Error(), "\x1b\x07\u202e\u0085\r\n") {
 			t.Errorf("%q: %q", address, err)
@@ -1066,8 +1071,7 @@ func TestErrorsAreClean(t *testing.T) {
 func TestNoCache(t *testing.T) {
 	requireShell(t)
 	s := newServer(t)
-	s.file("/agent.tar.gz", tgz(t, item{name: "agent", text: script("1.0.0")}))
-	s.set(s.binary("one", "1.0.0", "/agent.tar.gz", true))
+	s.release(t, "1.0.0")
 	c := s.client(t)
 	must.Get(c.Install(t.Context(), "one", nil))(t)
 	name := filepath.Join(c.Dir, "registry.json")
@@ -1101,8 +1105,15 @@ func TestChangedMeanwhile(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	requireShell(t)
 	s := newServer(t)
-	s.file("/agent.tar.gz", tgz(t, item{name: "agent", text: script("1.0.0")}))
 	yes := func(context.Context, *registry.Plan) error { return nil }
+	install := func(c *registry.Client) error {
+		_, err := c.Install(t.Context(), "one", nil)
+		return err
+	}
+	newer := func(c *registry.Client) error {
+		s.release(t, "3.0.0")
+		return install(c)
+	}
 	for _, test := range []struct {
 		name    string
 		with    *registry.InstallOptions
@@ -1111,28 +1122,17 @@ func TestChangedMeanwhile(t *testing.T) {
 		want    error
 		version string // that is there then
 	}{
-		{"a newer version", nil, false, func(c *registry.Client) error {
-			s.set(s.binary("one", "3.0.0", "/agent.tar.gz", true))
-			_, err := c.Install(t.Context(), "one", nil)
-			return err
-		}, registry.ErrChanged, "3.0.0"},
-		{"a newer version, by force", &registry.InstallOptions{Again: true}, false, func(c *registry.Client) error {
-			s.set(s.binary("one", "3.0.0", "/agent.tar.gz", true))
-			_, err := c.Install(t.Context(), "one", nil)
-			return err
-		}, registry.ErrChanged, "3.0.0"},
-		{"the same version", nil, false, func(c *registry.Client) error {
-			_, err := c.Install(t.Context(), "one", nil)
-			return err
-		}, nil, "2.0.0"},
+		{"a newer version", nil, false, newer, registry.ErrChanged, "3.0.0"},
+		{"a newer version, by force", &registry.InstallOptions{Again: true}, false, newer, registry.ErrChanged, "3.0.0"},
+		{"the same version", nil, false, install, nil, "2.0.0"},
 		{"removed", nil, true, func(c *registry.Client) error { return c.Remove(t.Context(), "one") }, registry.ErrChanged, ""},
 		{"pinned", nil, true, func(c *registry.Client) error { return c.Pin(t.Context(), "one", true) }, registry.ErrPinned, "1.0.0"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s.set(s.binary("one", "1.0.0", "/agent.tar.gz", true))
+			s.release(t, "1.0.0")
 			c := s.client(t)
 			must.Get(c.Install(t.Context(), "one", nil))(t)
-			s.set(s.binary("one", "2.0.0", "/agent.tar.gz", true))
+			s.release(t, "2.0.0")
 			other := *c
 			c.Consent = func(context.Context, *registry.Plan) error {
 				other.Consent = yes
@@ -1245,19 +1245,13 @@ func TestInstallTime(t *testing.T) {
 	}))
 	defer slow.Close()
 	defer close(stop)
-	e := s.binary("one", "1.0.0", "/x", false)
-	e.Distribution.Binary["linux-x86_64"] = registry.Archive{Archive: slow.URL + "/2.tgz", Cmd: "agent"}
-	s.set(e)
+	s.set(elsewhere(s.binary("one", "1.0.0", "/x", false), slow.URL+"/2.tgz"))
 	c := s.client(t)
 	c.Limits.InstallTime = 200 * time.Millisecond
 	if _, err := c.Install(t.Context(), "one", nil); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "installing one took longer than 200ms") {
 		t.Errorf("got %v", err)
 	}
-	for path := range tree(t, filepath.Join(c.Dir, "agents")) {
-		if path != "." {
-			t.Errorf("%s is left", path)
-		}
-	}
+	nothing(t, filepath.Join(c.Dir, "agents"))
 }
 
 // TestIncomplete: an agent whose files are gone is not taken for installed: Install and Update install it again, as it
@@ -1265,8 +1259,7 @@ func TestInstallTime(t *testing.T) {
 func TestIncomplete(t *testing.T) {
 	requireShell(t)
 	s := newServer(t)
-	s.file("/1.tgz", tgz(t, item{name: "agent", text: script("1.0.0")}))
-	e := s.binary("one", "1.0.0", "/1.tgz", true)
+	s.release(t, "1.0.0")
 	program := func(i *registry.Installed) string { return filepath.Join(i.Folder(), "agent") }
 	for _, c := range []struct {
 		name   string
@@ -1286,7 +1279,6 @@ func TestIncomplete(t *testing.T) {
 		for _, update := range []bool{false, true} {
 			for _, pinned := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s, update %v, pinned %v", c.name, update, pinned), func(t *testing.T) {
-					s.set(e)
 					client := s.client(t)
 					before, err := client.Install(t.Context(), "one", nil)
 					if err == nil {
@@ -1326,16 +1318,9 @@ func TestPreview(t *testing.T) {
 	requireShell(t)
 	s := newServer(t)
 	entry := func(version, preview string) *registry.Entry {
-		one := func(version string) *registry.Entry {
-			name := "/" + version + ".tgz"
-			if s.files[name] == nil {
-				s.file(name, tgz(t, item{name: "agent", text: script(version)}))
-			}
-			return s.binary("one", version, name, true)
-		}
-		e := one(version)
+		e := s.release(t, version)
 		if preview != "" {
-			e.Preview = &registry.Preview{Version: preview, Distribution: one(preview).Distribution}
+			e.Preview = &registry.Preview{Version: preview, Distribution: s.release(t, preview).Distribution}
 		}
 		return e
 	}

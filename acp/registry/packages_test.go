@@ -64,10 +64,7 @@ func npmServer(t *testing.T, published time.Time, bins map[string]string, versio
 			times[version] = published.UTC().Format(time.RFC3339)
 		}
 		times["created"], times["modified"] = published.UTC().Format(time.RFC3339), published.UTC().Format(time.RFC3339)
-		packument, err := json.Marshal(map[string]any{"name": name, "dist-tags": map[string]string{"latest": versions[len(versions)-1]}, "versions": all, "time": times})
-		if err != nil {
-			t.Fatal(err)
-		}
+		packument := must.Get(json.Marshal(map[string]any{"name": name, "dist-tags": map[string]string{"latest": versions[len(versions)-1]}, "versions": all, "time": times}))(t)
 		files["/"+name] = packument
 	}
 	return srv.URL
@@ -232,40 +229,34 @@ func TestREG8_Exact(t *testing.T) {
 		t.Error("the user is asked")
 		return errors.New("no")
 	}
+	// refused offers an entry of npm, or of PyPI, which must not be installed.
+	refused := func(what string, e *registry.Entry, uvx bool, want string) {
+		t.Helper()
+		if uvx {
+			e.Distribution.UVX, e.Distribution.NPX = e.Distribution.NPX, nil
+		}
+		s.set(e)
+		if _, err := c.Install(t.Context(), "agent", nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q, uvx %v: got %v", what, uvx, err)
+		}
+	}
 	for _, pkg := range []string{
 		"agent", "agent@latest", "agent@^1.0.0", "agent@1.0.0 || 2", "agent@1", "agent@2.0.0", "--global@1.0.0", "-g@1.0.0", "file:/etc@1.0.0", "../x@1.0.0",
 		"git+https://example.com/x@1.0.0", "https://example.com/x.tgz@1.0.0", "agent@npm:evil@1.0.0", "@/x@1.0.0", "a b@1.0.0", "", "Agent\n@1.0.0",
 	} {
-		s.set(npmEntry("agent", "1.0.0", pkg, ""))
-		if _, err := c.Install(t.Context(), "agent", nil); err == nil || !strings.Contains(err.Error(), "the entry of agent") {
-			t.Errorf("%q: got %v", pkg, err)
-		}
-		e := npmEntry("agent", "1.0.0", pkg, "")
-		e.Distribution.UVX, e.Distribution.NPX = e.Distribution.NPX, nil
-		s.set(e)
-		if _, err := c.Install(t.Context(), "agent", nil); err == nil || !strings.Contains(err.Error(), "the entry of agent") {
-			t.Errorf("uvx %q: got %v", pkg, err)
-		}
+		refused(pkg, npmEntry("agent", "1.0.0", pkg, ""), false, "the entry of agent")
+		refused(pkg, npmEntry("agent", "1.0.0", pkg, ""), true, "the entry of agent")
 	}
 	for _, version := range []string{"1.2.3.4", "01.2.3", "1.2.3_1", "1.2.3rc1"} { // npm takes them for names
-		s.set(npmEntry("agent", version, "agent@"+version, ""))
-		if _, err := c.Install(t.Context(), "agent", nil); err == nil || !strings.Contains(err.Error(), "is not exact") {
-			t.Errorf("%q: got %v", version, err)
-		}
+		refused(version, npmEntry("agent", version, "agent@"+version, ""), false, "is not exact")
 	}
 	for _, cmd := range []string{"../sh", "-x", "a b", "/bin/sh"} {
-		s.set(npmEntry("agent", "1.0.0", "agent@1.0.0", cmd))
-		if _, err := c.Install(t.Context(), "agent", nil); err == nil || !strings.Contains(err.Error(), "the entry of agent") {
-			t.Errorf("%q: got %v", cmd, err)
-		}
+		refused(cmd, npmEntry("agent", "1.0.0", "agent@1.0.0", cmd), false, "the entry of agent")
 	}
-	e := npmEntry("agent", "1.0.0", "agent@1.0.0", "")
 	for _, name := range []string{"", "A=B", "A\x00", "A\nB", "A\u202eB"} {
+		e := npmEntry("agent", "1.0.0", "agent@1.0.0", "")
 		e.Distribution.NPX.Env = map[string]string{name: "c"}
-		s.set(e)
-		if _, err := c.Install(t.Context(), "agent", nil); err == nil || !strings.Contains(err.Error(), "is not a valid variable name") {
-			t.Errorf("%q: got %v", name, err)
-		}
+		refused(name, e, false, "is not a valid variable name")
 	}
 }
 
@@ -326,9 +317,7 @@ func TestInstallErrorIsClean(t *testing.T) {
 func TestPinnedMeanwhile(t *testing.T) {
 	requireShell(t)
 	s := newServer(t)
-	s.file("/agent.tar.gz", tgz(t, item{name: "agent", text: script("1.0.0")}))
-	e := s.binary("one", "1.0.0", "/agent.tar.gz", true)
-	s.set(e)
+	e := s.release(t, "1.0.0")
 	c := s.client(t)
 	c.Environ = fakeTools(t, `mkdir -p "$UV_TOOL_BIN_DIR" && echo x >"$UV_TOOL_BIN_DIR/one"`)
 	must.Get(c.Install(t.Context(), "one", nil))(t)
@@ -377,9 +366,7 @@ func TestInstallerIsEnded(t *testing.T) {
 		default:
 		}
 	}
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	must.Do(t, <-ended)
 	if _, err := os.Stat(filepath.Join(c.Dir, "agents", "agent")); err == nil {
 		t.Error("something is left")
 	}

@@ -50,12 +50,8 @@ func TestLock(t *testing.T) {
 		}
 		waited <- err
 	}()
-	if err := lock.Unlock(); err != nil {
-		t.Error(err)
-	}
-	if err := <-waited; err != nil {
-		t.Error(err)
-	}
+	must.Do(t, lock.Unlock())
+	must.Do(t, <-waited)
 	if _, err := filelock.Try(filepath.Join(name, "below")); err == nil || errors.Is(err, filelock.ErrLocked) {
 		t.Errorf("got %v", err)
 	}
@@ -79,7 +75,5 @@ func TestKilled(t *testing.T) {
 	must.Do(t, cmd.Process.Kill())
 	_ = cmd.Wait() // it was killed
 	lock := must.Get(filelock.Wait(t.Context(), name))(t)
-	if err := lock.Unlock(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, lock.Unlock())
 }
