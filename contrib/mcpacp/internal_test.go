@@ -19,6 +19,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/acptest"
 	"github.com/acpgo/sdk/internal/test/must"
 )
@@ -172,7 +173,8 @@ func TestTold(t *testing.T) {
 		set.say()
 		return nil
 	})
-	client := must.Get(acp.Connect(t.Context(), agent, acp.ClientHandlers{}, &acp.ClientOptions{}))(t)
+	tap := conformance.Tap(t, conformance.Client, agent, nil)
+	client := must.Get(acp.Connect(t.Context(), tap, acp.ClientHandlers{}, &acp.ClientOptions{Info: acp.Implementation{Name: "client", Version: "1"}}))(t)
 	defer client.Close()
 	session := must.Get(client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir()}))(t)
 	turn := session.Stream(t.Context(), acp.TextBlock("go"))
