@@ -2,9 +2,12 @@ package agentkit_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,7 +23,19 @@ import (
 type state struct {
 	Prompts int
 	Quoted  quoted
+	Style   string
+	Loud    bool
+	Model   string
 	secret  string // which is not stored
+}
+
+// quoted is stored as a string, by methods of its pointer.
+type quoted int
+
+func (q *quoted) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(int(*q))) }
+func (q *quoted) UnmarshalJSON(data []byte) error {
+	_, err := fmt.Sscanf(string(data), `"%d"`, (*int)(q))
+	return err
 }
 
 // serve is an agent as a process of its own, over its standard input and output.
@@ -115,7 +130,7 @@ func (c *client) handlers() acp.ClientHandlers {
 func line(u acp.SessionUpdate) string {
 	text := func(c acp.ContentChunk) string {
 		if b, ok := c.Content.Variant.(*acp.ContentBlockText); ok {
-			return b.Text
+			return short(b.Text)
 		}
 		return fmt.Sprintf("%T", c.Content.Variant)
 	}
@@ -127,27 +142,91 @@ func line(u acp.SessionUpdate) string {
 	case *acp.SessionUpdateAgentThoughtChunk:
 		return "thought: " + text(acp.ContentChunk(*u))
 	case *acp.SessionUpdateToolCall:
-		return fmt.Sprint("call: ", u.ToolCallID, " ", u.Title, " ", u.Status)
+		known := acp.UpdateToolCall(u.ToolCallID, acp.WithStatus(u.Status), func(to *acp.ToolCallUpdate) {
+			if to.Title = acp.Some(u.Title); u.Kind != "" {
+				to.Kind = acp.Some(u.Kind)
+			}
+			if len(u.Content) > 0 {
+				to.Content = acp.Some(u.Content)
+			}
+			if len(u.Locations) > 0 {
+				to.Locations = acp.Some(u.Locations)
+			}
+			to.Name, to.RawInput, to.RawOutput, to.Meta = u.Name, u.RawInput, u.RawOutput, u.Meta
+		})
+		return line(known)
 	case *acp.SessionUpdateToolCallUpdate:
-		return fmt.Sprint("call: ", u.ToolCallID, " ", u.Status.Value())
+		return callLine((*acp.ToolCallUpdate)(u))
 	case *acp.SessionUpdateAvailableCommandsUpdate:
 		return fmt.Sprint("commands: ", len(u.AvailableCommands))
 	case *acp.SessionUpdateConfigOptionUpdate:
 		var values []string
 		for _, option := range u.ConfigOptions {
-			values = append(values, fmt.Sprint(option.ID, "=", option.Variant.(*acp.SessionConfigOptionSelect).CurrentValue))
+			switch v := option.Variant.(type) {
+			case *acp.SessionConfigOptionSelect:
+				values = append(values, fmt.Sprint(option.ID, "=", v.CurrentValue))
+			case *acp.SessionConfigOptionBoolean:
+				values = append(values, fmt.Sprint(option.ID, "=", v.CurrentValue))
+			}
 		}
 		return "options: " + strings.Join(values, " ")
 	case *acp.SessionUpdateCurrentModeUpdate:
 		return fmt.Sprint("mode: ", u.CurrentModeID)
 	case *acp.SessionUpdateSessionInfoUpdate:
-		return fmt.Sprint("title: ", u.Title.Value())
+		return fmt.Sprint("title: ", short(u.Title.Value()))
 	case *acp.SessionUpdateCompactionUpdate:
 		return fmt.Sprint("compaction: ", u.CompactionID, " ", u.Status)
 	case *acp.SessionUpdateCompactionSummaryChunk:
 		return fmt.Sprint("summary: ", u.CompactionID)
+	case *acp.SessionUpdateNotice:
+		return fmt.Sprintf("notice: %s %s", u.Title, u.Description.Value())
+	case *acp.SessionUpdatePlan:
+		var text strings.Builder
+		text.WriteString("plan:")
+		for _, e := range u.Entries {
+			text.WriteString(fmt.Sprintf(" %s (%s)", e.Content, e.Status))
+		}
+		return text.String()
+	case *acp.SessionUpdateSubagentUpdate:
+		state, _ := json.Marshal(u.State)
+		return fmt.Sprintf("subagent: %s %s may be cancelled: %v", u.Title.Value(), state, u.Capabilities.Present())
 	}
 	return fmt.Sprintf("%T", u.Variant)
+}
+
+// callLine is what an update says of a tool call.
+func callLine(u *acp.ToolCallUpdate) string {
+	parts := []string{fmt.Sprint("call: ", u.ToolCallID)}
+	for _, part := range []string{u.Title.Value(), string(u.Status.Value()), string(u.Kind.Value()), u.Name.Value()} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	for _, l := range u.Locations.Value() {
+		parts = append(parts, fmt.Sprint("at ", l.Path, ":", l.Line.Value()))
+	}
+	if content, ok := u.Content.Get(); ok {
+		parts = append(parts, fmt.Sprintf("shows %q", shows(acp.ToolCall{Content: content})))
+	}
+	if u.RawInput != nil {
+		parts = append(parts, "in "+string(u.RawInput))
+	}
+	if u.RawOutput != nil {
+		parts = append(parts, "out "+string(u.RawOutput))
+	}
+	if u.Meta != nil {
+		meta, _ := json.Marshal(u.Meta)
+		parts = append(parts, string(meta))
+	}
+	return strings.Join(parts, " ")
+}
+
+// short is a text, of which long ones show how long they are.
+func short(text string) string {
+	if len(text) > 100 && len([]rune(text)) > 60 {
+		return fmt.Sprintf("%.20s… of %d bytes", text, len(text))
+	}
+	return text
 }
 
 // connect connects a client to an agent in memory. Both end with the test, the client first.
@@ -198,3 +277,23 @@ func open(t *testing.T, dir string) *sessionstore.Dir {
 	})
 	return store
 }
+
+func wantLines(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: got %q\nwant %q", what, got, want)
+	}
+}
+
+func listed(t *testing.T, c *client, cwd string) (infos []acp.SessionInfo) {
+	t.Helper()
+	for info, err := range c.Sessions(t.Context(), cwd) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		infos = append(infos, info)
+	}
+	return infos
+}
+
+var quiet = slog.New(slog.DiscardHandler)

@@ -105,3 +105,65 @@ func TestKilledInATurn(t *testing.T) {
 		<-answered
 	}
 }
+
+// The whole life of a session, over pipes of processes, the second half of it in another process.
+func TestLife(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	ctx, dir, cwd := t.Context(), t.TempDir(), t.TempDir()
+	c := process(t, dir)
+	s := must.Get(c.NewSession(ctx, &acp.NewSessionRequest{Cwd: cwd}))(t)
+	for _, words := range []string{"one two", "three"} {
+		res, err := s.Prompt(ctx, acp.TextBlock(words))
+		if err != nil || res.StopReason != acp.StopReasonEndTurn {
+			t.Fatal(res, err)
+		}
+	}
+	wantLines(t, "live", c.heard(), "commands: 1",
+		"thought: hm", "agent: one ", "agent: two", "call: call-1 Count pending", "call: call-1 completed", "title: one two",
+		"thought: hm", "agent: three", "call: call-2 Count pending", "call: call-2 completed")
+	must.Do(t, s.SetMode(ctx, "loud"))
+	wantLines(t, "told of the mode", c.heard(), "options: mode=loud")
+	infos := listed(t, c, cwd)
+	if len(infos) != 1 || infos[0].SessionID != s.ID() || infos[0].Title.Value() != "one two" || infos[0].Cwd != cwd || !infos[0].UpdatedAt.Present() {
+		t.Errorf("listed: %+v", infos)
+	}
+	if others := listed(t, c, t.TempDir()); len(others) != 0 {
+		t.Errorf("listed for another folder: %+v", others)
+	}
+	must.Do(t, s.Close(ctx))
+	if _, err := s.Prompt(ctx, acp.TextBlock("closed")); !errors.Is(err, acp.ErrResourceNotFound) {
+		t.Errorf("prompting a closed session: %v", err)
+	}
+
+	c2 := process(t, dir)
+	loaded := must.Get(c2.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: cwd}))(t)
+	replayed := []string{
+		"user: one two", "thought: hm", "agent: one two", "call: call-1 Count pending", "call: call-1 completed",
+		"user: three", "thought: hm", "agent: three", "call: call-2 Count pending", "call: call-2 completed",
+		"title: one two", "commands: 1",
+	}
+	wantLines(t, "replayed before the answer", c2.heard(), replayed...)
+	if mode := loaded.Modes().Value().CurrentModeID; mode != "loud" {
+		t.Errorf("the mode is %q", mode)
+	}
+	must.Get(loaded.Prompt(ctx, acp.TextBlock("four")))(t)
+	wantLines(t, "in the loaded session", c2.heard(), "thought: hm", "agent: FOUR", "call: call-3 Count pending", "call: call-3 completed")
+
+	resumed, err := c.ResumeSession(ctx, &acp.ResumeSessionRequest{SessionID: s.ID(), Cwd: cwd})
+	if err != nil {
+		t.Fatal(err)
+	}
+	must.Get(resumed.Prompt(ctx, acp.TextBlock("five")))(t)
+	wantLines(t, "in the resumed session", c.heard(), "title: one two", "commands: 1", "thought: hm", "agent: FIVE", "call: call-4 Count pending", "call: call-4 completed")
+
+	for range 2 {
+		must.Get(c.DeleteSession(ctx, &acp.DeleteSessionRequest{SessionID: s.ID()}))(t)
+	}
+	if infos := listed(t, c2, ""); len(infos) != 0 {
+		t.Errorf("after deleting, listed: %+v", infos)
+	}
+	_, err = c.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: cwd})
+	if !errors.Is(err, acp.ErrResourceNotFound) {
+		t.Errorf("loading a deleted session: %v", err)
+	}
+}

@@ -7,16 +7,20 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/acp/local"
+	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
@@ -148,118 +152,6 @@ type terminal acp.TerminalID
 
 func (t terminal) ID() acp.TerminalID { return acp.TerminalID(t) }
 
-// The life of a call: what each method does to what the client knows, and that the value knows the same.
-func TestToolCall(t *testing.T) {
-	var states []acp.ToolCall
-	c := converse(t, func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-		call, err := agentkit.StartToolCall(ctx, s, "Edit", acp.WithKind(acp.ToolKindEdit), acp.WithName("edit"),
-			acp.WithInput(map[string]any{"path": "/work/a", "n": 1}), acp.WithLocation("/work/a", 3))
-		if err != nil {
-			return nil, err
-		}
-		steps := []func() error{
-			func() error { return call.Diff("/work/a", "old", "new") },
-			func() error { return call.Diff("/work/b", "", "created") },
-			func() error { return call.Progress("one") },
-			func() error { return call.Diff("/work/a", "old", "newer") },
-			func() error { return call.Progress("two") },
-			func() error { return call.Update(acp.WithTitle("Edit two files")) },
-			func() error { return call.Done(acp.WithOutput([]int{2})) },
-		}
-		states = append(states, call.State())
-		for _, step := range steps {
-			if err := step(); err != nil {
-				return nil, err
-			}
-			states = append(states, call.State())
-		}
-		return endTurn, nil
-	}, acp.ClientHandlers{})
-	call := c.turn(acp.StopReasonEndTurn)[0]
-	wantShows(t, call, acp.ToolCallStatusCompleted, "diff /work/a old>newer", "diff /work/b new>created", "one", "two")
-	if diff := cmp.Diff(call, states[len(states)-1]); diff != "" {
-		t.Errorf("the client knows another call (-client +agent):\n%s", diff)
-	}
-	var statuses []acp.ToolCallStatus
-	for _, s := range states {
-		statuses = append(statuses, s.Status)
-	}
-	p, i, d := acp.ToolCallStatusPending, acp.ToolCallStatusInProgress, acp.ToolCallStatusCompleted
-	if want := []acp.ToolCallStatus{p, p, p, i, i, i, i, d}; !slices.Equal(statuses, want) {
-		t.Errorf("the statuses were %v, want %v", statuses, want)
-	}
-	if call.Title != "Edit two files" || call.Name.Value() != "edit" || string(call.RawInput) != `{"n":1,"path":"/work/a"}` || string(call.RawOutput) != "[2]" {
-		t.Errorf("got %+v", call)
-	}
-	if len(call.Locations) != 2 || call.Locations[0].Line.Value() != 3 || call.Locations[1].Path != "/work/b" {
-		t.Errorf("got locations %+v", call.Locations)
-	}
-	if len(c.sent()) != len(states) {
-		t.Errorf("%d updates were sent, want %d", len(c.sent()), len(states))
-	}
-}
-
-// A question carries the whole call, and only an option that allows is not an error.
-func TestToolCallAsk(t *testing.T) {
-	options := []acp.PermissionOption{
-		acp.AllowOnce("once", "Once"), acp.AllowAlways("always", "Always"), acp.RejectOnce("no", "No"), acp.RejectAlways("never", "Never"),
-	}
-	for _, test := range []struct {
-		answer acp.RequestPermissionOutcome
-		chosen acp.PermissionOptionID
-		want   error
-		status acp.ToolCallStatus
-		text   string
-	}{
-		{acp.PermissionSelected("once"), "once", nil, acp.ToolCallStatusInProgress, ""},
-		{acp.PermissionSelected("always"), "always", nil, acp.ToolCallStatusInProgress, ""},
-		{acp.PermissionSelected("no"), "no", agentkit.ErrRejected, acp.ToolCallStatusPending, "the user did not allow it"},
-		{acp.PermissionSelected("never"), "never", agentkit.ErrRejected, acp.ToolCallStatusPending, "the user did not allow it"},
-		{acp.RequestPermissionOutcome{Variant: &acp.RequestPermissionOutcomeCancelled{}}, "", agentkit.ErrDismissed, acp.ToolCallStatusPending, "the question was dismissed"},
-	} {
-		t.Run(string(test.chosen), func(t *testing.T) {
-			var asked acp.ToolCallUpdate
-			c := converse(t, func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-				call, err := agentkit.StartToolCall(ctx, s, "Run make", acp.WithKind(acp.ToolKindExecute), acp.WithInput("make"), acp.WithLocation("/work", 0))
-				if err != nil {
-					return nil, err
-				}
-				if err := call.Diff("/work/a", "b", "c"); err != nil {
-					return nil, err
-				}
-				chosen, err := call.Ask(ctx, options...)
-				if !errors.Is(err, test.want) || (err != nil) != (test.want != nil) || chosen.OptionID != test.chosen {
-					t.Errorf("got option %q and %v", chosen.OptionID, err)
-				}
-				if got := call.State().Status; got != test.status {
-					t.Errorf("the call is %s, want %s", got, test.status)
-				}
-				if err != nil {
-					return endTurn, call.Fail(err)
-				}
-				return endTurn, call.Done()
-			}, acp.ClientHandlers{
-				RequestPermission: func(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
-					asked = req.ToolCall
-					return &acp.RequestPermissionResponse{Outcome: test.answer}, nil
-				},
-			})
-			call := c.turn(acp.StopReasonEndTurn)[0]
-			if test.want == nil {
-				wantShows(t, call, acp.ToolCallStatusCompleted, "diff /work/a b>c")
-			} else {
-				wantShows(t, call, acp.ToolCallStatusFailed, "diff /work/a b>c", test.text)
-			}
-			whole := acp.ToolCall{ToolCallID: asked.ToolCallID}
-			whole.Apply(asked)
-			wantShows(t, whole, acp.ToolCallStatusPending, "diff /work/a b>c")
-			if whole.Title != "Run make" || whole.Kind != acp.ToolKindExecute || string(whole.RawInput) != `"make"` || len(whole.Locations) != 2 {
-				t.Errorf("asked about %+v", whole)
-			}
-		})
-	}
-}
-
 // stranger answers questions with what nobody offered.
 type stranger struct {
 	sink
@@ -292,6 +184,7 @@ func TestToolCallStrangeAnswers(t *testing.T) {
 // What Fail shows of an error is what a client would see if a handler returned it.
 func TestToolCallFailShows(t *testing.T) {
 	secret := errors.New("open /home/ada/.token: permission denied")
+	exited := exec.Command(os.Args[0], "-no-such-flag").Run()
 	s := &sink{}
 	for _, test := range []struct {
 		err  error
@@ -307,245 +200,16 @@ func TestToolCallFailShows(t *testing.T) {
 		{&acp.CallError{Method: "session/prompt", Err: acp.ErrResourceNotFound.WithMessagef("/home/ada")}, []string{"The tool failed."}},
 		{fmt.Errorf("run: %w", acp.ErrTurnCancelled), []string{"cancelled"}},
 		{agentkit.ErrRejected, []string{"the user did not allow it"}},
+		{fmt.Errorf("make: %w", exited), []string{"exit status 2"}},
+		{acp.TerminalExitStatus{ExitCode: acp.Some[uint32](0)}.Err(), nil},
+		{acp.TerminalExitStatus{ExitCode: acp.Some[uint32](2)}.Err(), []string{"exit status 2"}},
+		{acp.TerminalExitStatus{Signal: acp.Some("SIGKILL")}.Err(), []string{"signal: SIGKILL"}},
+		{fmt.Errorf("reading: %w", &acp.CallError{Method: acp.MethodReadTextFile, Err: rpc.ErrInternal.WithMessagef("No such file").WithData(map[string]int{"errno": 2})}),
+			[]string{`No such file: {"errno":2}`}},
 	} {
 		call := must.Get(agentkit.StartToolCall(t.Context(), s, "Tool"))(t)
 		must.Do(t, call.Fail(test.err))
 		wantShows(t, call.State(), acp.ToolCallStatusFailed, test.want...)
-	}
-}
-
-// A call that has ended says nothing more.
-func TestToolCallAfterItsEnd(t *testing.T) {
-	for name, end := range map[string]func(*agentkit.ToolCall) error{
-		"done":   func(c *agentkit.ToolCall) error { return c.Done() },
-		"fail":   func(c *agentkit.ToolCall) error { return c.Fail(nil) },
-		"update": func(c *agentkit.ToolCall) error { return c.Update(acp.WithStatus(acp.ToolCallStatusCompleted)) },
-		"close":  func(c *agentkit.ToolCall) error { return c.Close() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := &sink{}
-			call := must.Get(agentkit.StartToolCall(t.Context(), s, "Tool"))(t)
-			must.Do(t, end(call))
-			sent := len(s.sent())
-			_, asked := call.Ask(t.Context())
-			for i, err := range []error{
-				asked, call.Progress("x"), call.Diff("/a", "", "b"), call.Terminal(terminal("t")), call.Update(), call.Done(), call.Fail(nil),
-			} {
-				if !errors.Is(err, agentkit.ErrEnded) {
-					t.Errorf("method %d: %v", i, err)
-				}
-			}
-			if err := call.Close(); err != nil {
-				t.Errorf("Close: %v", err)
-			}
-			if len(s.sent()) != sent {
-				t.Error("something was sent")
-			}
-		})
-	}
-}
-
-// What is open at the end of a turn is closed before the answer: texts, then calls as failed.
-func TestOpenAtTheEndOfATurn(t *testing.T) {
-	for name, handle := range map[string]prompt{
-		"answer": func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-			leaveOpen(t, ctx, s)
-			return endTurn, nil
-		},
-		"derived context": func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-			ctx, cancel := context.WithCancel(ctx)
-			defer cancel()
-			leaveOpen(t, ctx, s)
-			return endTurn, nil
-		},
-		"error": func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-			leaveOpen(t, ctx, s)
-			return nil, acp.InvalidParamsf("no")
-		},
-		"panic": func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-			leaveOpen(t, ctx, s)
-			panic("a test")
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := converse(t, handle, acp.ClientHandlers{})
-			_, err := c.Prompt(t.Context(), acp.TextBlock("go"))
-			want := map[string]error{"error": acp.ErrInvalidParams, "panic": acp.Code(-32603)}[name]
-			if !errors.Is(err, want) {
-				t.Errorf("the turn ended with %v", err)
-			}
-			wantClosed(t, c, "this did not end")
-		})
-	}
-}
-
-// leaveOpen leaves a text and two calls open, and ends a third.
-func leaveOpen(t *testing.T, ctx context.Context, s *acp.AgentSession) {
-	message := agentkit.NewMessage(ctx, s)
-	if _, err := message.WriteString("half a character: \xe2\x82"); err != nil {
-		t.Error(err)
-	}
-	for _, title := range []string{"one", "two", "three"} {
-		call, err := agentkit.StartToolCall(ctx, s, title)
-		if err == nil && title == "two" {
-			err = call.Done()
-		} else if err == nil {
-			err = call.Progress("begun")
-		}
-		if err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// wantClosed checks what came of that before the answer, which is the last message.
-func wantClosed(t *testing.T, c *conversation, why string) {
-	t.Helper()
-	calls := c.calls()
-	if len(calls) != 3 {
-		t.Fatalf("got %d calls", len(calls))
-	}
-	wantShows(t, calls[0], acp.ToolCallStatusFailed, "begun", why)
-	wantShows(t, calls[1], acp.ToolCallStatusCompleted)
-	wantShows(t, calls[2], acp.ToolCallStatusFailed, "begun", why)
-	var text strings.Builder
-	for _, u := range c.sent() {
-		more := u.AgentText()
-		text.WriteString(more)
-	}
-	if text.String() != "half a character: \uFFFD\uFFFD" {
-		t.Errorf("the message was %q", text.String())
-	}
-	messages := c.Messages()
-	if last := messages[len(messages)-1]; bytes.Contains(last.Line, []byte(`"method"`)) {
-		t.Errorf("the last message is %s", last.Line)
-	}
-}
-
-// The same when the turn is cancelled, in which nothing can be started then.
-func TestOpenWhenATurnIsCancelled(t *testing.T) {
-	late := make(chan error, 2)
-	c := converse(t, func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-		leaveOpen(t, ctx, s)
-		<-ctx.Done()
-		_, err := agentkit.StartToolCall(ctx, s, "late")
-		late <- err
-		_, err = agentkit.NewMessage(ctx, s).WriteString("late")
-		late <- err
-		return nil, errors.New("it does not matter why")
-	}, acp.ClientHandlers{})
-	turn := c.Stream(t.Context(), acp.TextBlock("go"))
-	n := 0
-	for u := range turn.Updates() {
-		if _, ok := u.Variant.(*acp.SessionUpdateToolCallUpdate); ok {
-			if n++; n == 3 {
-				turn.Cancel()
-			}
-		}
-	}
-	if res, err := turn.Result(); err != nil || res.StopReason != acp.StopReasonCancelled {
-		t.Fatalf("the turn ended with %v, %v", res, err)
-	}
-	for range 2 {
-		if err := <-late; !errors.Is(err, acp.ErrTurnCancelled) {
-			t.Errorf("starting something: %v", err)
-		}
-	}
-	wantClosed(t, c, "cancelled")
-}
-
-// A call that waits for the user is closed when the turn is cancelled.
-func TestAskInACancelledTurn(t *testing.T) {
-	asked := make(chan struct{})
-	c := converse(t, func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-		call, err := agentkit.StartToolCall(ctx, s, "Run")
-		if err != nil {
-			return nil, err
-		}
-		_, err = call.Ask(ctx)
-		if !errors.Is(err, acp.ErrTurnCancelled) {
-			t.Errorf("Ask: %v", err)
-		}
-		return nil, err
-	}, acp.ClientHandlers{
-		RequestPermission: func(ctx context.Context, _ *acp.ClientSession, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
-			close(asked)
-			<-ctx.Done()
-			return nil, ctx.Err()
-		},
-	})
-	turn := c.Stream(t.Context(), acp.TextBlock("go"))
-	<-asked
-	turn.Cancel()
-	if res, err := turn.Result(); err != nil || res.StopReason != acp.StopReasonCancelled {
-		t.Fatalf("the turn ended with %v, %v", res, err)
-	}
-	wantShows(t, c.calls()[0], acp.ToolCallStatusFailed, "cancelled")
-}
-
-// After the end of its turn nothing can be started with its context, and what a goroutine still holds has ended.
-func TestAfterTheTurn(t *testing.T) {
-	var ctx context.Context
-	var session *acp.AgentSession
-	var call *agentkit.ToolCall
-	var message *agentkit.Text
-	c := converse(t, func(turn context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (res *acp.PromptResponse, err error) {
-		ctx, session = context.WithoutCancel(turn), s
-		message = agentkit.NewMessage(ctx, s)
-		call, err = agentkit.StartToolCall(ctx, s, "Tool")
-		return endTurn, err
-	}, acp.ClientHandlers{})
-	wantShows(t, c.turn(acp.StopReasonEndTurn)[0], acp.ToolCallStatusFailed, "this did not end")
-	_, started := agentkit.StartToolCall(ctx, session, "late")
-	_, written := agentkit.NewMessage(ctx, session).WriteString("late")
-	_, more := message.WriteString("late")
-	for i, err := range []error{started, written, more, call.Progress("late")} {
-		if !errors.Is(err, agentkit.ErrEnded) {
-			t.Errorf("%d: %v", i, err)
-		}
-	}
-}
-
-// Texts and calls of a turn keep the order in which they were said, without a Flush.
-func TestOrderWithinATurn(t *testing.T) {
-	const rounds = 200
-	c := converse(t, func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-		thought, message := agentkit.NewThought(ctx, s), agentkit.NewMessage(ctx, s)
-		for i := range rounds {
-			fmt.Fprintf(thought, "thought %d", i)
-			fmt.Fprintf(message, "message %d", i)
-			call, err := agentkit.StartToolCall(ctx, s, fmt.Sprintf("call %d", i))
-			if err != nil {
-				return nil, err
-			}
-			fmt.Fprintf(message, "while %d", i)
-			if err := call.Done(); err != nil {
-				return nil, err
-			}
-		}
-		return endTurn, nil
-	}, acp.ClientHandlers{})
-	c.turn(acp.StopReasonEndTurn)
-	var got, want []string
-	for _, u := range c.sent() {
-		switch u := u.Variant.(type) {
-		case *acp.SessionUpdateAgentThoughtChunk:
-			text := u.Content.Text()
-			got = append(got, text)
-		case *acp.SessionUpdateAgentMessageChunk:
-			text := u.Content.Text()
-			got = append(got, text)
-		case *acp.SessionUpdateToolCall:
-			got = append(got, u.Title)
-		case *acp.SessionUpdateToolCallUpdate:
-			got = append(got, "done")
-		}
-	}
-	for i := range rounds {
-		want = append(want, fmt.Sprintf("thought %d", i), fmt.Sprintf("message %d", i), fmt.Sprintf("call %d", i), fmt.Sprintf("while %d", i), "done")
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("sent (-want +got):\n%s", diff)
 	}
 }
 
@@ -671,70 +335,6 @@ func TestToolCallsAtOnce(t *testing.T) {
 	}
 }
 
-// What cannot be sent is an error that says so, changes nothing, and leaves the call to be ended.
-func TestToolCallErrors(t *testing.T) {
-	c := converse(t, func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-		if _, err := agentkit.StartToolCall(ctx, s, "no", acp.WithInput(math.NaN())); err == nil || !strings.Contains(err.Error(), "NaN") {
-			t.Errorf("an input that is not JSON: %v", err)
-		}
-		call, err := agentkit.StartToolCall(ctx, s, "yes", acp.WithInput(struct{ N []int }{[]int{1}}), agentkit.WithToolCallID("mine"))
-		if err != nil {
-			return nil, err
-		}
-		if call.ID() != "mine" {
-			t.Errorf("the id is %s", call.ID())
-		}
-		if err := call.Diff("relative", "", "x"); !errors.Is(err, acp.ErrInvalidParams) {
-			t.Errorf("a relative path: %v", err)
-		}
-		if err := call.Done(acp.WithOutput(func() {})); err == nil {
-			t.Error("an output that is not JSON was sent")
-		}
-		if state := call.State(); len(state.Content) != 0 || len(state.Locations) != 0 || state.Status != acp.ToolCallStatusPending {
-			t.Errorf("the call is %+v", state)
-		}
-		return endTurn, call.Done(acp.WithOutput(1.5))
-	}, acp.ClientHandlers{})
-	call := c.turn(acp.StopReasonEndTurn)[0]
-	wantShows(t, call, acp.ToolCallStatusCompleted)
-	if string(call.RawInput) != `{"N":[1]}` || string(call.RawOutput) != "1.5" {
-		t.Errorf("got %s and %s", call.RawInput, call.RawOutput)
-	}
-}
-
-// A call whose context has ended for another reason than the turn's is still ended, and nothing else is said.
-func TestToolCallAfterItsContext(t *testing.T) {
-	c := converse(t, func(turn context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-		for _, title := range []string{"done", "failed", "left"} {
-			ctx, cancel := context.WithCancelCause(turn)
-			defer cancel(nil)
-			call, err := agentkit.StartToolCall(ctx, s, title)
-			if err != nil {
-				return nil, err
-			}
-			why := errors.New("too slow")
-			cancel(why)
-			if err := call.Progress("late"); !errors.Is(err, why) {
-				t.Errorf("Progress: %v", err)
-			}
-			switch title {
-			case "done":
-				err = call.Done()
-			case "failed":
-				err = call.Fail(why)
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
-		return endTurn, nil
-	}, acp.ClientHandlers{})
-	calls := c.turn(acp.StopReasonEndTurn)
-	wantShows(t, calls[0], acp.ToolCallStatusCompleted)
-	wantShows(t, calls[1], acp.ToolCallStatusFailed, "The tool failed.")
-	wantShows(t, calls[2], acp.ToolCallStatusFailed, "this did not end")
-}
-
 // BenchmarkToolCall tells the client of a call, of ten texts, and of its end.
 func BenchmarkToolCall(b *testing.B) {
 	b.ReportAllocs()
@@ -751,3 +351,125 @@ func BenchmarkToolCall(b *testing.B) {
 type mute struct{ agentkit.Asker }
 
 func (mute) Update(context.Context, acp.SessionUpdate) error { return nil }
+
+// Run runs a command, shows its terminal, and says what came of it.
+func TestToolCallRun(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	handlers := acp.ClientHandlers{}
+	dir := t.TempDir()
+	machine := must.Get(local.Serve(&handlers, local.Trusted(), dir))(t)
+	t.Cleanup(func() {
+		if err := machine.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	c := converse(t, func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+		run := func(ctx context.Context, title, script string) (*acp.TerminalOutputResponse, error) {
+			call, err := agentkit.StartToolCall(ctx, s, title)
+			if err != nil {
+				return nil, err
+			}
+			res, err := call.Run(ctx, &acp.CreateTerminalRequest{Command: "sh", Args: []string{"-c", script}, Cwd: acp.Some(dir)})
+			return res, errors.Join(err, call.End(err))
+		}
+		res, err := run(ctx, "fine", "echo out; exit 3")
+		if err != nil || res.Output != "out\n" || res.ExitStatus.Value().ExitCode.Value() != 3 {
+			t.Errorf("fine: %+v, %v", res, err)
+		}
+		if res, err := run(ctx, "absent", "exec /no/such/command"); err != nil || res.ExitStatus.Value().ExitCode.Value() == 0 {
+			t.Errorf("absent: %+v, %v", res, err)
+		}
+		call, err := agentkit.StartToolCall(ctx, s, "slow")
+		if err != nil {
+			return nil, err
+		}
+		late := errors.New("too late")
+		soon, cancel := context.WithTimeoutCause(ctx, 300*time.Millisecond, late)
+		defer cancel()
+		res, err = call.Run(soon, &acp.CreateTerminalRequest{Command: "sh", Args: []string{"-c", "echo begun; sleep 100"}})
+		if !errors.Is(err, late) || res == nil || !res.ExitStatus.Present() {
+			t.Errorf("slow: %+v, %v", res, err)
+		}
+		if err := call.Progress("It took too long."); err != nil {
+			return nil, err
+		}
+		return endTurn, call.Fail(nil)
+	}, handlers)
+	all := c.turn(acp.StopReasonEndTurn)
+	released, gone := 0, map[string]bool{}
+	for _, m := range c.Messages() {
+		if bytes.Contains(m.Line, []byte(`"terminal/release"`)) {
+			released++
+			_, id, _ := strings.Cut(string(m.Line), `"terminalId":"`)
+			id, _, _ = strings.Cut(id, `"`)
+			gone[id] = true
+		} else if bytes.Contains(m.Line, []byte(`"session/update"`)) {
+			for id := range gone {
+				if bytes.Contains(m.Line, []byte(id)) {
+					t.Errorf("shown after its release: %s", m.Line)
+				}
+			}
+		}
+	}
+	if released != 3 {
+		t.Errorf("%d terminals were released", released)
+	}
+	for _, call := range all {
+		want := acp.ToolCallStatusCompleted
+		if call.Title == "slow" {
+			want = acp.ToolCallStatusFailed
+		}
+		if shown := shows(call); call.Status != want || !strings.HasPrefix(shown[0], "terminal ") {
+			t.Errorf("%s is %s and shows %q", call.Title, call.Status, shown)
+		}
+	}
+
+	call := must.Get(agentkit.StartToolCall(t.Context(), &sink{}, "Tool"))(t)
+	if _, err := call.Run(t.Context(), &acp.CreateTerminalRequest{Command: "x"}); !errors.Is(err, acp.ErrUnsupported) {
+		t.Errorf("a session without terminals: %v", err)
+	}
+	must.Do(t, call.Close())
+}
+
+// Of much output, the text has the last 64 KiB, and it is not sent again for each line.
+func TestTerminalOutputIsBounded(t *testing.T) {
+	sessions := agentkit.NewSessions(agentkit.Config[state]{Prompt: func(
+		ctx context.Context, turn *agentkit.Turn[state], _ *acp.PromptRequest,
+	) (*acp.PromptResponse, error) {
+		return nil, turn.Tool(ctx, acp.ToolKindExecute, "Print", func(call *agentkit.ToolCall) error {
+			terminal, err := call.StartTerminal("print", "/w")
+			if err != nil {
+				return err
+			}
+			for range 10_000 {
+				if _, err := terminal.Write([]byte("0123456789abcdef\n")); err != nil {
+					return err
+				}
+			}
+			_, err = terminal.Write([]byte("last"))
+			if err = errors.Join(err, terminal.Close()); err != nil {
+				return err
+			}
+			text := call.State().Content[0].Text()
+			if len(text) > 65<<10 || !strings.HasPrefix(text, "```\n(Earlier output is not shown.)\n") || !strings.HasSuffix(text, "\nlast\n```") {
+				t.Errorf("%d bytes of text, from %.60q", len(text), text)
+			}
+			if terminal, err = call.StartTerminal("cut", "/w"); err != nil {
+				return err
+			}
+			if _, err = terminal.Write([]byte("\xc3")); errors.Join(err, terminal.Exited(0)) != nil {
+				return err
+			}
+			if text := call.State().Content[1].Text(); text != "```\n$ cut\n\uFFFD\n```" {
+				t.Errorf("output that ends within a character: %q", text)
+			}
+			return nil
+		})
+	}})
+	c := connect(t, sessions, nil, nil)
+	session := must.Get(c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
+	must.Get(session.Prompt(t.Context(), acp.TextBlock("go")))(t)
+	if n := len(c.heard()); n < 100 || n > 400 {
+		t.Errorf("%d updates", n)
+	}
+}

@@ -1,0 +1,1042 @@
+package agentkit_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/acp/policy"
+	"github.com/acpgo/sdk/acp/sessionstore"
+	"github.com/acpgo/sdk/internal/test/must"
+)
+
+// author is the author of the agent of a conversation.
+type author struct {
+	*player
+	config    agentkit.Config[state]
+	opts      acp.AgentOptions
+	accept    map[string]string // rules that are broken on purpose
+	plain     bool              // only HandlePrompt is used
+	bind      bool              // the author handles options alone
+	forgotten bool              // Sessions.Options is not used
+	opening   map[string]string // what Config.Open does, for each reason, and for all of them
+	modes     []acp.SessionMode
+	options   []string // of Open: style, loud and own
+	logged    bool     // in, as stored credentials say
+	last      *agentkit.Session[state]
+	refusal   string // Open fails with this error
+}
+
+var reasons = []string{"created", "loaded", "resumed", "forked"}
+
+// set reads a setting:
+//
+//	store              sessions are stored
+//	busy queue         prompts wait; or busy steer
+//	config JSON        numbers and booleans of Config
+//	agent JSON         acp.AgentOptions
+//	client JSON        the client's capabilities
+//	modes ID…          Open provides these modes; with "setmode" Config.SetMode is set
+//	options NAME…      Open provides options: style and model are of Select, loud of Toggle, others of Config.SetOption
+//	commands NAME…     Config.Commands
+//	login ID…          Config.Login
+//	decide KIND=ANSWER Config.Decide, by the kind of the call
+//	remember           Config.Decide remembers what the user decides
+//	open PROGRAM       what Open does; "open.loaded PROGRAM" only for this reason
+//	close panic        Config.Close panics
+//	watch              opening and closing of sessions are noted
+//	log                what is logged is noted
+//	held               the first prompt is held back until the client opens the gate "held"
+//	slow               answers to prompts are held back a second
+//	plain              the agent has only HandlePrompt
+//	bind               the author handles session/set_config_option, which lasts as long as the session
+//	forgotten          Sessions.Options is not used
+//	tool error TEXT    Config.ToolError
+//	untitled           sessions get no titles
+//	accept ID WHY      a rule is broken on purpose
+func (a *author) set(line, dir string) {
+	if line == "" || strings.HasPrefix(line, "#") {
+		return
+	}
+	word, arg, _ := strings.Cut(line, " ")
+	switch word {
+	case "store":
+		store := must.Get(sessionstore.Open(filepath.Join(dir, "store"), nil))(a.t)
+		a.t.Cleanup(func() { must.Do(a.t, store.Close()) })
+		a.store = &disk{Store: store}
+		a.config.Store = a.store
+	case "busy":
+		a.config.WhileBusy = map[string]agentkit.WhileBusy{"queue": agentkit.Queue, "steer": agentkit.Steer}[arg]
+	case "config":
+		numbers := struct{ MaxSessions, MaxWaiting, PageSize *int }{&a.config.MaxSessions, &a.config.MaxWaiting, &a.config.PageSize}
+		switches := struct{ Fork, Subagents, AutoSave *bool }{&a.config.Fork, &a.config.Subagents, &a.config.AutoSave}
+		must.Do(a.t, errors.Join(json.Unmarshal([]byte(arg), &numbers), json.Unmarshal([]byte(arg), &switches)))
+	case "agent":
+		must.Do(a.t, json.Unmarshal([]byte(arg), &a.opts))
+	case "client":
+		must.Do(a.t, json.Unmarshal([]byte(arg), &a.client))
+	case "modes":
+		for id := range strings.FieldsSeq(arg) {
+			a.modes = append(a.modes, acp.SessionMode{ID: acp.SessionModeID(id), Name: strings.ToUpper(id)})
+		}
+	case "setmode":
+		a.config.SetMode = a.setMode
+	case "options":
+		a.options = strings.Fields(arg)
+		a.config.SetOption = a.setOption
+	case "commands":
+		for name := range strings.FieldsSeq(arg) {
+			run := func(ctx context.Context, t *agentkit.Turn[state], input string) error {
+				a.note("command %s %q of %d", name, input, len(t.Request().Prompt))
+				return t.Sayf(ctx, "done")
+			}
+			a.config.Commands = append(a.config.Commands, agentkit.Command[state]{Name: name, Description: name, Run: run})
+		}
+	case "login":
+		a.config.Login = a.login(strings.Fields(arg))
+	case "decide":
+		a.config.Decide = decisions(strings.Fields(arg))
+	case "open":
+		a.opening = map[string]string{"": arg}
+	case "open.created", "open.loaded", "open.resumed", "open.forked":
+		if a.opening == nil {
+			a.opening = map[string]string{}
+		}
+		a.opening[word[len("open."):]] = arg
+	case "watch":
+		a.config.Close = func(s *agentkit.Session[state]) { a.note("close %s", s.State.secret) }
+	case "close": // Config.Close panics
+		a.config.Close = func(*agentkit.Session[state]) { panic(arg) }
+	case "remember":
+		rules := must.Get(policy.New(nil, nil))(a.t)
+		a.config.Decide = &policy.Remembered{Policy: rules, Memory: policy.NewFile(filepath.Join(dir, "rules.json")), Agent: "me"}
+	case "log":
+		a.config.Logger = slog.New(slog.NewTextHandler(a, &slog.HandlerOptions{ReplaceAttr: timeless}))
+	case "held": // the first prompt is held before its handler, until the client opens this gate
+		var held atomic.Bool
+		a.opts.Conn.Hooks.Serve = func(ctx context.Context, call *acp.CallInfo, next func(context.Context) error) error {
+			if call.Method == acp.MethodPrompt && !held.Swap(true) {
+				<-a.gate("held")
+			}
+			return next(ctx)
+		}
+	case "slow":
+		a.opts.Conn.Hooks.Serve = slow
+	case "plain":
+		a.plain = true
+	case "bind":
+		a.bind = true
+	case "forgotten":
+		a.forgotten = true
+	case "tool":
+		a.config.ToolError = func(call acp.ToolCall, err error) string {
+			if call.Title != "mine" {
+				return ""
+			}
+			return strings.TrimPrefix(arg, "error ") + " " + err.Error()
+		}
+	case "untitled":
+		a.config.Title = func([]acp.ContentBlock) string { return "" }
+	case "accept":
+		id, why, _ := strings.Cut(arg, " ")
+		a.accept[id] = why
+	default:
+		a.t.Fatalf("the setting %q is unknown", line)
+	}
+}
+
+// slow is middleware that holds the answers to prompts back a while.
+func slow(ctx context.Context, call *acp.CallInfo, next func(context.Context) error) error {
+	err := next(ctx)
+	if call.Method == acp.MethodPrompt {
+		time.Sleep(time.Second) // of the bubble
+	}
+	return err
+}
+
+func timeless(_ []string, attr slog.Attr) slog.Attr {
+	if attr.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return attr
+}
+
+// Write notes what is logged, without stacks.
+func (a *author) Write(p []byte) (int, error) {
+	text, _, _ := strings.Cut(strings.TrimSpace(string(p)), `\ngoroutine`)
+	a.note("%s", text)
+	return len(p), nil
+}
+
+// finish makes the agent.
+func (a *author) finish() {
+	if a.config.Logger == nil {
+		a.config.Logger = quiet
+	}
+	a.opts.Conn.Logger = a.config.Logger
+	a.config.Prompt = func(ctx context.Context, t *agentkit.Turn[state], req *acp.PromptRequest) (*acp.PromptResponse, error) {
+		return (&actor{author: a, ctx: ctx, session: t.Session, turn: t, to: t}).answer(promptText(req))
+	}
+	a.config.Open = func(ctx context.Context, s *agentkit.Session[state], o *agentkit.Opening) error {
+		if a.config.Close != nil {
+			a.note("open %s %s %v, %d prompts, mode %s", reasons[o.Reason], o.Cwd, o.AdditionalDirectories, s.State.Prompts, o.Mode)
+		}
+		if prompt, ok := o.SystemPrompt.Get(); ok {
+			a.note("%s with the system prompt %q", reasons[o.Reason], prompt.Content[0].Text())
+		}
+		s.State.secret = "of " + o.Cwd
+		for _, name := range a.options {
+			switch name {
+			case "style":
+				o.Select("style", "Style", &s.State.Style, "plain", "fancy", "plain")
+				o.ConfigOptions[len(o.ConfigOptions)-1].Description = acp.Some("How it looks")
+			case "loud":
+				o.Toggle("loud", "Loud", &s.State.Loud)
+			case "mode":
+				o.ConfigOptions = append(o.ConfigOptions, acp.SelectOption("mode", "Mine", "x", acp.SelectValue("x", "X")))
+			case "model":
+				o.Select("model", "Model", &s.State.Model, "small", "large")
+			default:
+				o.ConfigOptions = append(o.ConfigOptions, own("x"))
+			}
+		}
+		o.Modes, a.last = append(o.Modes, a.modes...), s
+		in := &actor{author: a, ctx: ctx, session: s, to: s, opening: o}
+		_, err := in.answer(a.opening[""])
+		if err == nil {
+			_, err = in.answer(a.opening[reasons[o.Reason]])
+		}
+		if a.refusal == "panic" {
+			panic("Open")
+		}
+		return errors.Join(err, a.failure(a.refusal))
+	}
+	if !a.plain {
+		a.sessions = agentkit.NewSessions(a.config)
+	}
+}
+
+func own(value acp.SessionConfigValueID) acp.SessionConfigOption {
+	return acp.SelectOption("own", "Own", value, acp.SelectValue("x", "X"), acp.SelectValue("y", "Y"))
+}
+
+// start serves a client.
+func (a *author) start(far acp.Transport, ended chan<- error) {
+	handlers, opts := acp.AgentHandlers{NewSession: newSession}, &a.opts
+	if a.plain {
+		handlers.Prompt = agentkit.HandlePrompt(
+			func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+				return (&actor{author: a, ctx: ctx, to: s}).answer(promptText(req))
+			})
+	} else {
+		if handlers = a.sessions.Handlers(); !a.forgotten {
+			opts = a.sessions.Options(opts)
+		}
+		if a.bind {
+			handlers.SetSessionConfigOption = agentkit.Bind(a.sessions, a.bound)
+		}
+	}
+	agent := must.Get(acp.StartAgent(context.Background(), far, handlers, opts))(a.t)
+	go func() { ended <- agent.Wait() }()
+}
+
+// record is a session that another process has stored.
+func (a *author) record(id acp.SessionID) sessionstore.Record {
+	now := time.Now()
+	return sessionstore.Record{Info: sessionstore.Info{ID: id, Cwd: "/w", Created: now, Updated: now}}
+}
+
+// late does something outside of turns.
+func (a *author) late(program string) {
+	_, err := (&actor{author: a, ctx: context.Background(), session: a.last, to: a.last}).answer(program)
+	if err != nil {
+		a.note("%v", err)
+	}
+}
+
+func (a *author) setMode(ctx context.Context, s *agentkit.Session[state], mode acp.SessionModeID) error {
+	a.note("mode from %s to %s", s.Mode(), mode)
+	switch mode {
+	case "slow":
+		time.Sleep(time.Second) // of the bubble
+	case "held":
+		<-a.gate("mode")
+	case "no":
+		return acp.InvalidParamsf("not this one")
+	}
+	return nil
+}
+
+func (a *author) setOption(
+	_ context.Context, _ *agentkit.Session[state], req *acp.SetSessionConfigOptionRequest,
+) ([]acp.SessionConfigOption, error) {
+	value, _ := req.Select()
+	a.note("option %s to %s", req.ConfigID, value)
+	return []acp.SessionConfigOption{own(value)}, nil
+}
+
+func (a *author) bound(
+	ctx context.Context, s *agentkit.Session[state], _ *acp.SetSessionConfigOptionRequest,
+) (*acp.SetSessionConfigOptionResponse, error) {
+	a.note("set in the session %s", s.State.secret)
+	<-ctx.Done()
+	a.note("ended: %v", context.Cause(ctx))
+	return nil, errors.New("it does not matter why")
+}
+
+func (a *author) login(ids []string) *agentkit.Login {
+	login := &agentkit.Login{
+		Run: func(_ context.Context, _ *acp.AgentConn, method acp.AuthMethodID) error {
+			a.note("login %s", method)
+			if method == "bad" {
+				return acp.InvalidParamsf("a bad key")
+			}
+			return nil
+		},
+		Valid:  func(context.Context, *acp.AgentConn) (bool, error) { return a.logged, nil },
+		Logout: func(context.Context, *acp.AgentConn) error { a.note("logout"); return nil },
+	}
+	for _, id := range ids {
+		login.Methods = append(login.Methods, acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: acp.AuthMethodID(id), Name: id}))
+	}
+	return login
+}
+
+// decisions are what Config.Decide answers, as KIND=ANSWER; the answer "broken" is an error.
+type decisions []string
+
+func (d decisions) Decide(s agentkit.Place, call acp.ToolCall) (acp.PermissionOptionKind, string, error) {
+	for _, rule := range d {
+		kind, answer, _ := strings.Cut(rule, "=")
+		switch {
+		case kind != string(call.Kind):
+		case answer == "broken":
+			return "", "", errors.New("the rules are broken")
+		default:
+			return acp.PermissionOptionKind(answer), "rule 1 in " + s.(*agentkit.Session[state]).Cwd(), nil
+		}
+	}
+	return "", "", nil
+}
+
+// disk is a store whose disk fails when the conversation says so: "full" for all but prompts, "broken" for everything,
+// "deaf" for messages of the agent; "slow" is one that does not answer until it is "ok".
+type disk struct {
+	sessionstore.Store
+	mu    sync.Mutex
+	fault string
+	ok    chan struct{}
+}
+
+var errDisk = errors.New("the disk is full")
+
+func (d *disk) set(fault string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ok != nil {
+		close(d.ok)
+		d.ok = nil
+	}
+	if d.fault = fault; fault == "slow" {
+		d.ok = make(chan struct{})
+	}
+}
+
+func (d *disk) fails(updates ...acp.SessionUpdate) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, prompt := updates[0].Variant.(*acp.SessionUpdateUserMessageChunk)
+	deaf := slices.ContainsFunc(updates, func(u acp.SessionUpdate) bool { return u.AgentText() != "" })
+	switch {
+	case d.fault == "broken", d.fault == "full" && !prompt, d.fault == "deaf" && deaf:
+		return errDisk
+	case d.fault == "small":
+		return fmt.Errorf("%w: %w", sessionstore.ErrTooLarge, errDisk)
+	}
+	return nil
+}
+
+func (d *disk) Append(ctx context.Context, id acp.SessionID, updates ...acp.SessionUpdate) error {
+	if err := d.fails(updates...); err != nil {
+		return err
+	}
+	return d.Store.Append(ctx, id, updates...)
+}
+
+func (d *disk) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[acp.SessionUpdate, error] {
+	return func(yield func(acp.SessionUpdate, error) bool) {
+		for update, err := range d.Store.Updates(ctx, id) {
+			if failed := d.fails(acp.UserMessageText("")); failed != nil {
+				update, err = acp.SessionUpdate{}, failed
+			}
+			if !yield(update, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (d *disk) Get(ctx context.Context, id acp.SessionID) (sessionstore.Record, error) {
+	d.mu.Lock()
+	ok := d.ok
+	d.mu.Unlock()
+	if ok != nil {
+		<-ok
+	}
+	return d.Store.Get(ctx, id)
+}
+
+// actor does what a program says: in a turn, in a subagent, in Config.Open, or later.
+type actor struct {
+	*author
+	ctx     context.Context
+	session *agentkit.Session[state]
+	turn    *agentkit.Turn[state] // nil outside of one
+	to      agentkit.Asker        // where it acts
+	opening *agentkit.Opening     // in Config.Open
+	failed  error                 // the last failure of an action
+}
+
+// ending ends a program.
+type ending struct {
+	res *acp.PromptResponse
+	err error
+}
+
+func (ending) Error() string { return "the program ends" }
+
+// answer does the actions of a program, which semicolons separate. The name before a colon at its beginning is only
+// that. An action that fails is noted, and the next one follows.
+func (a *actor) answer(program string) (*acp.PromptResponse, error) {
+	if name, rest, ok := strings.Cut(program, ": "); ok && !strings.Contains(name, " ") {
+		program = rest
+	}
+	for program != "" {
+		action := program[:width(program)]
+		program = strings.TrimLeft(program[len(action):], "; ")
+		word, arg, _ := strings.Cut(strings.TrimSpace(action), " ")
+		do := actions[word]
+		if do == nil {
+			continue // it is only a text
+		}
+		err := do(a, arg)
+		if end, ok := errors.AsType[ending](err); ok {
+			return end.res, end.err
+		}
+		if err != nil {
+			a.failed = err
+			a.note("%s: %v", strings.TrimSpace(action), err)
+		}
+	}
+	return nil, nil
+}
+
+// width is the length of the first action: up to a semicolon that no brackets surround.
+func width(program string) int {
+	depth := 0
+	for i, r := range program {
+		switch {
+		case r == '{' || r == '[':
+			depth++
+		case r == '}' || r == ']':
+			depth--
+		case r == ';' && depth == 0:
+			return i
+		}
+	}
+	return len(program)
+}
+
+func (a *actor) say(u acp.SessionUpdate) error { return a.to.Update(a.ctx, u) }
+
+// kept is what the program has made by a name.
+func kept[T any](a *actor, name string) (value T) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	value, _ = a.kept[name].(T)
+	return value
+}
+
+func call(a *actor, id string) *agentkit.ToolCall { return kept[*agentkit.ToolCall](a, id) }
+
+func screen(a *actor, id string) *agentkit.Terminal { return kept[*agentkit.Terminal](a, id) }
+
+func (a *actor) keep(id string, value any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.kept[id] = value
+}
+
+// actions are what a program may do; the first word is the name of a tool call, text or terminal where there is one.
+var actions map[string]func(a *actor, arg string) error
+
+func init() {
+	actions = map[string]func(a *actor, arg string) error{
+		"say": func(a *actor, arg string) error { return a.say(acp.AgentMessageText(repeated(arg))) },
+		"part": func(a *actor, arg string) error { // of a message
+			id, text, _ := strings.Cut(arg, " ")
+			chunk := acp.ContentChunk{Content: acp.TextBlock(text), MessageID: acp.Some(acp.MessageID(id))}
+			return a.say(acp.NewSessionUpdateAgentMessageChunk(chunk))
+		},
+		"think": func(a *actor, arg string) error { return a.say(acp.AgentThoughtText(arg)) },
+		"title": func(a *actor, arg string) error { return a.say(acp.TitleUpdate(repeated(arg))) },
+		"mode": func(a *actor, arg string) error {
+			err := a.say(acp.ModeUpdate(acp.SessionModeID(arg)))
+			a.note("the mode is %s", a.session.Mode())
+			return err
+		},
+		"own":       func(a *actor, arg string) error { return a.say(acp.ConfigUpdate(own(acp.SessionConfigValueID(arg)))) },
+		"emptyplan": func(a *actor, _ string) error { return a.say(acp.UpdatePlan()) },
+		"update": func(a *actor, arg string) error {
+			var u acp.SessionUpdate
+			return errors.Join(json.Unmarshal([]byte(arg), &u), a.say(u))
+		},
+		"record": func(a *actor, arg string) error {
+			var u acp.SessionUpdate
+			return errors.Join(json.Unmarshal([]byte(arg), &u), a.session.Record(a.ctx, u))
+		},
+		"select": func(a *actor, arg string) error {
+			id, value, _ := strings.Cut(arg, " ")
+			return a.session.SelectOption(a.ctx, acp.SessionConfigID(id), value)
+		},
+
+		// The state.
+		"count": func(a *actor, _ string) error { a.session.State.Prompts++; return a.session.SaveState(a.ctx) },
+		"add":   func(a *actor, _ string) error { a.session.State.Prompts++; a.session.State.Quoted += 2; return nil },
+		"state": func(a *actor, _ string) error {
+			s := a.session.State
+			a.note("%d prompts, %d quoted, style %s, loud %v, model %s", s.Prompts, s.Quoted, s.Style, s.Loud, s.Model)
+			return nil
+		},
+
+		// Tool calls.
+		"call": func(a *actor, arg string) error {
+			id, rest, _ := strings.Cut(arg, " ")
+			title, options := callOptions(rest)
+			c, err := agentkit.StartToolCall(a.ctx, a.to, title, append(options, agentkit.WithToolCallID(acp.ToolCallID(id)))...)
+			if c != nil {
+				a.keep(id, c)
+			}
+			return err
+		},
+		"show": func(a *actor, arg string) error {
+			id, _, _ := strings.Cut(arg, " ")
+			a.note("the author knows %s", line(acp.NewSessionUpdateToolCall(call(a, id).State())))
+			return nil
+		},
+		"progress": func(a *actor, arg string) error {
+			id, text, _ := strings.Cut(arg, " ")
+			return call(a, id).Progress(repeated(text))
+		},
+		"diff": func(a *actor, arg string) error {
+			words := append(strings.Fields(arg), "", "")
+			return call(a, words[0]).Diff(words[1], strings.TrimPrefix(words[2], "-"), words[3])
+		},
+		"change": func(a *actor, arg string) error {
+			id, rest, _ := strings.Cut(arg, " ")
+			title, options := callOptions(rest)
+			if title != "" {
+				options = append(options, acp.WithTitle(title))
+			}
+			return call(a, id).Update(options...)
+		},
+		"begin": func(a *actor, arg string) error { return call(a, arg).Begin() },
+		"done": func(a *actor, arg string) error {
+			id, rest, _ := strings.Cut(arg, " ")
+			_, options := callOptions(rest)
+			return call(a, id).Done(options...)
+		},
+		"fail": func(a *actor, arg string) error {
+			id, why, _ := strings.Cut(arg, " ")
+			return call(a, id).Fail(a.why(why))
+		},
+		"finish": func(a *actor, arg string) error { // with End
+			id, why, _ := strings.Cut(arg, " ")
+			if err := call(a, id).End(a.why(why)); err != nil {
+				return ending{err: err}
+			}
+			return nil
+		},
+		"embed": func(a *actor, arg string) error { return call(a, arg).Terminal(terminal("t")) },
+		"drop":  func(a *actor, arg string) error { return call(a, arg).Close() },
+		"tool": func(a *actor, arg string) error { // with Turn.Tool
+			id, why, _ := strings.Cut(arg, " ")
+			do := func(*agentkit.ToolCall) error { return a.why(why) }
+			return a.turn.Tool(a.ctx, acp.ToolKindEdit, id, do, agentkit.WithToolCallID(acp.ToolCallID(id)))
+		},
+		"ask": func(a *actor, arg string) error {
+			words := strings.Fields(arg)
+			var options []acp.PermissionOption
+			for _, kind := range words[1:] {
+				id, kind, _ := strings.Cut(kind, "=")
+				options = append(options, acp.PermissionOption{OptionID: acp.PermissionOptionID(id), Name: id, Kind: acp.PermissionOptionKind(kind)})
+			}
+			chosen, err := call(a, words[0]).Ask(a.ctx, options...)
+			if chosen.OptionID != "" {
+				a.note("chosen is %s", chosen.OptionID)
+			}
+			return err
+		},
+		"askturn": func(a *actor, arg string) error { // with Turn.RequestPermission
+			_, err := a.turn.RequestPermission(a.ctx, acp.ToolCallRef(acp.ToolCallID(arg)), acp.AllowOnce("yes", "Yes"))
+			return err
+		},
+
+		"run": func(a *actor, arg string) error { // a command in a terminal of the client, for a time
+			words := append(strings.Fields(arg), "1h")
+			ctx, cancel := context.WithTimeoutCause(a.ctx, must.Get(time.ParseDuration(words[2]))(a.t), errors.New("too late"))
+			defer cancel()
+			res, err := call(a, words[0]).Run(ctx, &acp.CreateTerminalRequest{Command: words[1]})
+			if res != nil {
+				a.note("%s has printed %q and ended: %v", words[1], res.Output, res.ExitStatus.Present())
+			}
+			return err
+		},
+		"took": func(a *actor, arg string) error {
+			name, program, _ := strings.Cut(arg, " ")
+			begun := time.Now()
+			_, err := a.answer(inside(program))
+			a.note("%s took %v", name, time.Since(begun))
+			return err
+		},
+
+		// Texts.
+		"write": func(a *actor, arg string) error {
+			id, text, _ := strings.Cut(arg, " ")
+			m := kept[*agentkit.Text](a, id)
+			if m == nil {
+				m = agentkit.NewMessage(a.ctx, a.to)
+				a.keep(id, m)
+			}
+			if quoted, err := strconv.Unquote(text); err == nil {
+				text = quoted
+			}
+			_, err := m.WriteString(repeated(text))
+			return err
+		},
+		"closetext": func(a *actor, arg string) error {
+			m := kept[*agentkit.Text](a, arg)
+			return m.Close()
+		},
+
+		// What a turn has beside.
+		"atend": func(a *actor, arg string) error {
+			name, program, _ := strings.Cut(arg, " ")
+			a.keep(name, a.turn.AtEnd(func(ctx context.Context) error {
+				_, err := (&actor{author: a.author, ctx: ctx, session: a.session, turn: a.turn, to: a.turn}).answer(inside(program))
+				return err
+			}))
+			return nil
+		},
+		"stop": func(a *actor, arg string) error {
+			stop := kept[func() bool](a, arg)
+			a.note("stopped %s: %v", arg, stop())
+			return nil
+		},
+		"atclose": func(a *actor, arg string) error {
+			s := a.session
+			s.AtClose(func() {
+				a.note("at close %s, with a context that is over: %v", arg, s.Context().Err() != nil)
+				if arg != "late" {
+					panic("others run all the same")
+				}
+			})
+			return nil
+		},
+		"over": func(a *actor, _ string) error {
+			a.note("the session is over: %v", a.session.Context().Err() != nil)
+			return nil
+		},
+		"history": func(a *actor, _ string) error {
+			for update, err := range a.session.History(a.ctx) {
+				if err != nil {
+					return err
+				}
+				a.note("history %s", line(update))
+			}
+			return nil
+		},
+		"messages": func(a *actor, _ string) error {
+			messages, err := a.session.Messages(a.ctx)
+			for _, text := range told(messages) {
+				a.note("%s", text)
+			}
+			return err
+		},
+		"next": func(a *actor, _ string) error { // waits for the next prompt and takes it
+			req, err := a.take()
+			if err != nil {
+				return err
+			}
+			time.Sleep(time.Microsecond) // of the bubble: a message of the extension is answered
+			return a.say(acp.AgentMessageText("took " + promptText(req)))
+		},
+		"grab": func(a *actor, _ string) error { _, err := a.take(); return err }, // the same at once
+		"look": func(a *actor, _ string) error {
+			a.note("there is another prompt: %v", a.turn.NextPrompt() != nil)
+			return nil
+		},
+		"fork": func(a *actor, arg string) error {
+			name, from, _ := strings.Cut(arg, " ")
+			if from == "" {
+				from = string(a.turn.ID())
+			}
+			res, err := a.sessions.Fork(a.ctx, a.turn.Conn(), acp.SessionID(from), &acp.NewSessionRequest{Cwd: "/fork"})
+			if err == nil {
+				a.name(name, res.SessionID)
+			}
+			return err
+		},
+		"steps": func(a *actor, arg string) error { // a plan: the names of its steps
+			a.keep("steps", a.turn.Plan(a.ctx, strings.Fields(arg)...))
+			return nil
+		},
+		"step": func(a *actor, arg string) error {
+			n, why, _ := strings.Cut(arg, " ")
+			p := kept[*agentkit.Plan](a, "steps")
+			return p.Do(must.Get(strconv.Atoi(n))(a.t), func() error { return a.why(why) })
+		},
+		"notify": func(a *actor, arg string) error {
+			title, more, _ := strings.Cut(arg, " ")
+			return a.turn.Notify(a.ctx, acp.Notice{Severity: acp.NoticeSeverityWarning, Title: title, Description: acp.Some(more)})
+		},
+		"compact": func(a *actor, arg string) error {
+			return a.turn.Compact(a.ctx, func() (string, error) {
+				switch arg {
+				case "fail":
+					return "", errors.New("too long")
+				case "wait":
+					<-a.ctx.Done()
+					return "", context.Cause(a.ctx)
+				}
+				return arg, nil
+			})
+		},
+		"subagent": func(a *actor, arg string) error {
+			title, program, _ := strings.Cut(arg, " ")
+			ctx, cancel := context.WithCancel(a.ctx)
+			defer cancel()
+			return a.turn.Subagent(ctx, title, "Helps", func(ctx context.Context, s *agentkit.Subagent[state]) error {
+				if program = inside(program); program == "give up" {
+					cancel()
+				}
+				_, err := (&actor{author: a.author, ctx: ctx, session: a.session, turn: a.turn, to: s}).answer(program)
+				return err
+			})
+		},
+
+		"stream": func(a *actor, arg string) error { // options, a colon, and what the attempts yield
+			options, program, ok := strings.Cut(arg, ": ")
+			if !ok {
+				options, program = "", arg
+			}
+			opts := &agentkit.StreamOptions{}
+			for option := range strings.FieldsSeq(options) {
+				key, value, _ := strings.Cut(option, "=")
+				switch key {
+				case "hidden":
+					opts.Hidden = true
+				case "max":
+					opts.MaxBytes = must.Get(strconv.Atoi(value))(a.t)
+				case "silence":
+					opts.Silence = must.Get(time.ParseDuration(value))(a.t)
+				}
+			}
+			attempts, n := strings.Split(program, " | "), 0
+			begun := time.Now()
+			err := a.turn.Stream(a.ctx, func(ctx context.Context) iter.Seq2[agentkit.Piece, error] {
+				n++
+				return pieces(ctx, attempts[n-1])
+			}, opts)
+			a.note("%d attempts took %v", n, time.Since(begun).Round(time.Millisecond))
+			return err
+		},
+		"form": func(a *actor, _ string) error {
+			_, err := a.to.(elicitor).ElicitForm(a.ctx, "form", acp.ElicitationSchema{})
+			return err
+		},
+		"url": func(a *actor, _ string) error {
+			_, err := a.to.(elicitor).ElicitURL(a.ctx, "url", acp.ElicitationID(rand.Text()), "https://example.com")
+			return err
+		},
+
+		// Commands in terminals that the agent has itself.
+		"terminal": func(a *actor, arg string) error {
+			words := strings.SplitN(arg, " ", 3)
+			terminal, err := call(a, words[0]).StartTerminal(words[2], "/w")
+			if err == nil {
+				a.keep(words[1], terminal)
+				a.name(words[1], acp.SessionID(terminal.ID()))
+			}
+			return err
+		},
+		"print": func(a *actor, arg string) error {
+			id, text, _ := strings.Cut(arg, " ")
+			if quoted, err := strconv.Unquote(text); err == nil {
+				text = quoted
+			}
+			n, err := screen(a, id).Write([]byte(text))
+			if err == nil && n != len(text) {
+				a.note("%d bytes of %d were written", n, len(text))
+			}
+			return err
+		},
+		"exit": func(a *actor, arg string) error {
+			id, code, _ := strings.Cut(arg, " ")
+			return screen(a, id).Exited(must.Get(strconv.Atoi(code))(a.t))
+		},
+		"off": func(a *actor, arg string) error { return screen(a, arg).Close() },
+		"cancellable": func(a *actor, arg string) error { // a call or a terminal; the action "cause" waits for its end
+			ctx, err := kept[interface {
+				Cancellable() (context.Context, error)
+			}](a, arg).Cancellable()
+			if err != nil {
+				return err
+			}
+			if before := kept[context.Context](a, "context of "+arg); before != nil && before != ctx {
+				return errors.New("another context")
+			}
+			a.keep("context of "+arg, ctx)
+			return nil
+		},
+		"cause": func(a *actor, arg string) error {
+			ctx := kept[context.Context](a, "context of "+arg)
+			<-ctx.Done()
+			a.note("%s ended: %v", arg, context.Cause(ctx))
+			return nil
+		},
+
+		// Time, and the end.
+		"times": func(a *actor, arg string) error {
+			n, program, _ := strings.Cut(arg, " ")
+			for range must.Get(strconv.Atoi(n))(a.t) {
+				if _, err := a.answer(inside(program)); err != nil {
+					return ending{err: err}
+				}
+			}
+			return nil
+		},
+		"sleep": func(a *actor, arg string) error { time.Sleep(must.Get(time.ParseDuration(arg))(a.t)); return nil },
+		"wait": func(a *actor, arg string) error { // until the client opens the gate, or the context has ended
+			select {
+			case <-a.gate(arg):
+				return nil
+			case <-a.ctx.Done():
+				a.note("the turn ended: %v", context.Cause(a.ctx))
+				return ending{err: context.Cause(a.ctx)}
+			}
+		},
+		"hold":  func(a *actor, arg string) error { <-a.gate(arg); return nil },
+		"until": func(a *actor, _ string) error { <-a.ctx.Done(); return nil },
+		"later": func(a *actor, program string) error { // when the client opens the gate "later"
+			go func() {
+				<-a.gate("later")
+				if _, err := a.answer(inside(program)); err != nil {
+					a.note("%v", err)
+				}
+			}()
+			return nil
+		},
+		"outlive": func(a *actor, _ string) error { a.ctx = context.WithoutCancel(a.ctx); return nil },
+		"soon": func(a *actor, _ string) error { // ends the context of what follows
+			ctx, cancel := context.WithCancelCause(a.ctx)
+			a.ctx = ctx
+			a.keep("soon", func() { cancel(errors.New("too slow")) })
+			return nil
+		},
+		"now": func(a *actor, _ string) error {
+			kept[func()](a, "soon")()
+			return nil
+		},
+		"disk":   func(a *actor, arg string) error { a.store.set(arg); return nil },
+		"logged": func(a *actor, arg string) error { a.logged = arg == "in"; return nil },
+		"refuse": func(a *actor, arg string) error { a.refusal = arg; return nil }, // what Open is asked
+		"reason": func(_ *actor, arg string) error {
+			return ending{res: &acp.PromptResponse{StopReason: acp.StopReason(arg)}}
+		},
+		"error": func(a *actor, arg string) error { return ending{err: a.why(arg)} },
+		"panic": func(_ *actor, arg string) error { panic(arg) },
+		"modes": func(a *actor, arg string) error { a.modes = nil; a.set("modes "+arg, ""); return nil },
+		"command": func(a *actor, arg string) error { // of Open
+			a.opening.Commands = append(a.opening.Commands, acp.SlashCommand(arg, "Of Open", "more"))
+			return nil
+		},
+		"brokencommand": func(a *actor, arg string) error {
+			a.opening.Commands = []acp.AvailableCommand{{Name: arg, Meta: acp.Meta{"x": json.RawMessage("{")}}}
+			return nil
+		},
+	}
+}
+
+// why is failure, with two more names.
+func (a *actor) why(name string) error {
+	switch name {
+	case "it": // the last one
+		return a.failed
+	case "cause": // that of the context
+		return context.Cause(a.ctx)
+	}
+	return a.failure(name)
+}
+
+// pieces is what a model yields: words and their texts, separated by slashes.
+func pieces(ctx context.Context, steps string) iter.Seq2[agentkit.Piece, error] {
+	return func(yield func(agentkit.Piece, error) bool) {
+		for step := range strings.SplitSeq(steps, " / ") {
+			var p agentkit.Piece
+			var err error
+			word, text, _ := strings.Cut(step, " ")
+			switch word {
+			case "text":
+				p.Text = text
+			case "thought":
+				p.Thought = text
+			case "more":
+				p.More = len(text)
+			case "down":
+				err = &agentkit.APIError{Reason: "connection refused"}
+			case "busy":
+				err = &agentkit.APIError{Status: 429, RetryAfter: text, Reason: "slow down"}
+			case "status":
+				code, reason, _ := strings.Cut(text, " ")
+				status, _ := strconv.Atoi(code)
+				err = &agentkit.APIError{Status: status, Reason: reason}
+			case "mistake":
+				err = errors.New("a mistake")
+			case "silence":
+				wait, _ := time.ParseDuration(text)
+				select {
+				case <-time.After(wait):
+					continue
+				case <-ctx.Done():
+					err = ctx.Err()
+				}
+			}
+			if !yield(p, err) {
+				return
+			}
+			time.Sleep(time.Microsecond) // of the bubble: each piece is sent alone
+		}
+	}
+}
+
+// elicitor is a turn, or a subagent.
+type elicitor interface {
+	ElicitForm(context.Context, string, acp.ElicitationSchema) (*acp.CreateElicitationResponse, error)
+	ElicitURL(context.Context, string, acp.ElicitationID, string) (*acp.CreateElicitationResponse, error)
+}
+
+// take waits for the next prompt and takes it into the turn.
+func (a *actor) take() (*acp.PromptRequest, error) {
+	for {
+		if req := a.turn.NextPrompt(); req != nil {
+			a.note("took %s", promptText(req))
+			return req, nil
+		}
+		select {
+		case <-a.turn.Queued():
+		case <-a.ctx.Done():
+			return nil, context.Cause(a.ctx)
+		}
+	}
+}
+
+// inside is a program in braces.
+func inside(program string) string {
+	return strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(program), "{"), "}"))
+}
+
+// repeated is a text, or "x*5" one that repeats x.
+func repeated(text string) string {
+	if piece, times, ok := strings.Cut(text, "*"); ok {
+		if n, err := strconv.Atoi(times); err == nil {
+			return strings.Repeat(piece, n)
+		}
+	}
+	return text
+}
+
+// callOptions are words like kind=edit, and otherwise the title.
+func callOptions(text string) (title string, options []acp.ToolCallOption) {
+	var words []string
+	for word := range strings.FieldsSeq(text) {
+		key, value, _ := strings.Cut(word, "=")
+		switch key {
+		case "kind":
+			options = append(options, acp.WithKind(acp.ToolKind(value)))
+		case "name":
+			options = append(options, acp.WithName(value))
+		case "in":
+			options = append(options, acp.WithInput(json.RawMessage(value)))
+		case "out":
+			options = append(options, acp.WithOutput(json.RawMessage(value)))
+		case "at":
+			options = append(options, acp.WithLocation(value, 3))
+		case "status":
+			options = append(options, acp.WithStatus(acp.ToolCallStatus(value)))
+		case "text":
+			options = append(options, acp.WithContent(acp.ToolText(value)))
+		case "meta":
+			options = append(options, func(u *acp.ToolCallUpdate) { u.Meta = acp.Meta{value: json.RawMessage("1")} })
+		default:
+			words = append(words, word)
+		}
+	}
+	return strings.Join(words, " "), options
+}
+
+// failure is an error by its name; none is nil.
+func (a *author) failure(name string) error {
+	word, text, _ := strings.Cut(name, " ")
+	switch word {
+	case "":
+		return nil
+	case "public":
+		return acp.Public(errors.New(text))
+	case "rejected":
+		return agentkit.ErrRejected
+	case "dismissed":
+		return agentkit.ErrDismissed
+	case "cancelled":
+		return acp.ErrTurnCancelled
+	case "auth_required":
+		return acp.ErrAuthRequired
+	case "invalid":
+		return acp.InvalidParamsf("%s", text)
+	case "api":
+		status, _ := strconv.Atoi(text)
+		return &agentkit.APIError{Status: status, Reason: "because"}
+	case "unsendable":
+		return &acp.Error{Code: -32000, Message: text, Data: json.RawMessage("{")}
+	}
+	return errors.New(name)
+}
+
+// told is messages as lines.
+func told(messages []agentkit.Message) (lines []string) {
+	for _, m := range messages {
+		var line strings.Builder
+		fmt.Fprint(&line, [...]string{"", "user", "agent", "summary"}[m.Role], ":")
+		for _, block := range m.Content {
+			fmt.Fprintf(&line, " %q", agentkit.ContentText(block))
+		}
+		for _, call := range m.ToolCalls {
+			fmt.Fprintf(&line, " [%s %s %s %s]", call.Name.Value(), call.Status, call.RawInput, call.RawOutput)
+		}
+		lines = append(lines, line.String())
+	}
+	return lines
+}
