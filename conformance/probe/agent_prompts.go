@@ -255,11 +255,9 @@ func (p *play) checkSpared(kind, path, text string) {
 
 // failing is the scenario of a client whose files and terminals fail.
 func failing(name, what, text string) Scenario {
-	return Scenario{
-		Name: name,
+	return Scenario{Name: name, Exercises: []string{"ERR-1"}, Prompts: []string{"read", "edit", "terminal"},
 		Text: "The client answers requests for files and terminals with " + what +
 			": the agent ends its turn and serves the next one.",
-		Exercises: []string{"ERR-1"}, Prompts: []string{"read", "edit", "terminal"},
 		steps: []step{ready, files("notes.txt"), func(p *play) {
 			methods := []string{"fs/read_text_file", "fs/write_text_file", "terminal/create"}
 			for _, method := range methods {
@@ -278,8 +276,7 @@ func failing(name, what, text string) Scenario {
 				}
 			}
 			p.nextTurn()
-		}, prompts("text")},
-	}
+		}, prompts("text")}}
 }
 
 // How the client answers requests for permission.
@@ -302,10 +299,8 @@ func answering(outcome, text string) func(*player.Message) (string, string) {
 
 // permission is the scenario of one answer to a request for permission.
 func permission(name, what string, answer func(*player.Message) (outcome, text string)) Scenario {
-	return Scenario{
-		Name:      name,
-		Text:      "The agent asks for permission, and " + what + ": the turn ends, and the next one is served.",
-		Exercises: []string{"PRM-5", "ADD-14"}, Prompts: []string{"permission", "edit"},
+	return Scenario{Name: name, Exercises: []string{"PRM-5", "ADD-14"}, Prompts: []string{"permission", "edit"},
+		Text: "The agent asks for permission, and " + what + ": the turn ends, and the next one is served.",
 		steps: []step{ready, func(p *play) {
 			p.client.permission = answer
 			const text = "A file of the probe.\n"
@@ -318,8 +313,7 @@ func permission(name, what string, answer func(*player.Message) (outcome, text s
 				p.checkSpared(turn.kind, file, text)
 			}
 			p.nextTurn()
-		}, prompts("text")},
-	}
+		}, prompts("text")}}
 }
 
 // elicitation is the scenario of one answer to an elicitation.
@@ -328,10 +322,9 @@ func elicitation(name, what, outcome, text, trait string) Scenario {
 	if rule == "" {
 		rule = "ELI-18"
 	}
-	return Scenario{
-		Name:      "elicitation-" + name,
-		Text:      "The agent shows a form, and " + what + ": the agent continues.",
+	return Scenario{Name: "elicitation-" + name,
 		Exercises: []string{"ELI-9", "ELI-17", "ELI-18", "SCH-9"}, Prompts: []string{"form", "link"},
+		Text: "The agent shows a form, and " + what + ": the agent continues.",
 		steps: []step{ready, func(p *play) {
 			p.client.elicitation = answering(outcome, text)
 			for _, kind := range []string{"form", "link"} {
@@ -352,6 +345,5 @@ func elicitation(name, what, outcome, text, trait string) Scenario {
 				}
 			}
 			p.nextTurn()
-		}, prompts("text")},
-	}
+		}, prompts("text")}}
 }

@@ -150,11 +150,9 @@ func (p *play) tryVersion(version string) *player.Message {
 
 // versionNewer is the scenario of a version that does not exist, for agents of a version.
 func versionNewer(own int) Scenario {
-	return Scenario{
-		Name: "version-newer", bare: true, anyVersion: true,
+	return Scenario{Name: "version-newer", bare: true, anyVersion: true, Exercises: []string{"INI-9", "ADD-7"},
 		Text: "A client requests a version that does not exist yet: the agent answers with the latest version that it " +
 			"supports.",
-		Exercises: []string{"INI-9", "ADD-7"},
 		steps: []step{func(p *play) {
 			m := p.tryVersion("65535," + bothVersions)
 			p.markExercised("INI-9", "ADD-7")
@@ -173,8 +171,7 @@ func versionNewer(own int) Scenario {
 					p.fail("ADD-7", "the agent answered version 65535 with version %d, although it supports version %d", version, own)
 				}
 			}
-		}},
-	}
+		}}}
 }
 
 // plainInitialize are the params of a client that can do nothing.
@@ -187,12 +184,9 @@ const bothVersions = `"info":` + clientInfo + `,"capabilities":{},"clientInfo":`
 // capabilities is the scenario of a set of client capabilities: whatever the client can do, the agent copes, and uses
 // nothing else. The prompts ask for what the client cannot do.
 func capabilities(name, set string, kinds ...string) Scenario {
-	return Scenario{
-		Name: "capabilities-" + name,
+	return Scenario{Name: "capabilities-" + name, Exercises: []string{"INI-11", "SCH-17"}, Prompts: kinds,
 		Text: "A client that advertises " + strings.ReplaceAll(name, "-", " ") +
 			" as its capabilities: the agent copes, and requests nothing else.",
-		Exercises: []string{"INI-11", "SCH-17"},
-		Prompts:   kinds,
 		steps: []step{func(p *play) {
 			p.start()
 			params := `{"protocolVersion":1`
@@ -223,8 +217,7 @@ func capabilities(name, set string, kinds ...string) Scenario {
 					p.trait("asked without a form")
 				}
 			}
-		}, happens("gate")},
-	}
+		}, happens("gate")}}
 }
 
 // commandsArrive waits for the commands of the session, for which the prompts of the other scenarios wait if there are

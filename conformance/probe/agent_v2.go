@@ -164,22 +164,18 @@ func (p *play) resuming(more string) string {
 
 // permits is a scenario in which the agent asks for permission.
 func permits(name, text string, answer func(*player.Message) (outcome, text string)) Scenario {
-	return Scenario{
-		Name: name, Text: text, Exercises: []string{"V2-2", "ADD-14"}, Prompts: []string{"permission"},
+	return Scenario{Name: name, Text: text, Exercises: []string{"V2-2", "ADD-14"}, Prompts: []string{"permission"},
 		steps: []step{ready, func(p *play) {
 			p.client.permission = answer
 			file := p.file("old.txt", fileTexts["old.txt"])
 			p.prompt("permission")
 			p.checkSpared("permission", file, fileTexts["old.txt"])
 			p.nextTurn()
-		}, prompts("text"), settled},
-	}
+		}, prompts("text"), settled}}
 }
 
 // otherWork is a scenario of prompts that the judge watches.
 func otherWork(name, text string, kinds ...string) Scenario {
-	return Scenario{
-		Name: name, Text: text, Prompts: kinds, Exercises: []string{"V2-2"},
-		steps: []step{ready, files("notes.txt"), optionsStay(prompts(kinds...), settled)},
-	}
+	return Scenario{Name: name, Text: text, Prompts: kinds, Exercises: []string{"V2-2"},
+		steps: []step{ready, files("notes.txt"), optionsStay(prompts(kinds...), settled)}}
 }

@@ -72,9 +72,8 @@ var clientStarts = []Scenario{
 
 // loggingIn is the scenario of a login in a terminal that succeeds or fails, and what follows.
 func loggingIn(how, text string, then func(*play)) Scenario {
-	return Scenario{
-		Name: "login-in-a-terminal-" + how, Text: text, Exercises: []string{"AUT-6"}, Needs: []string{"auth.terminal"},
-		bare: true, quiet: true,
+	return Scenario{Name: "login-in-a-terminal-" + how, Text: text, Exercises: []string{"AUT-6"},
+		Needs: []string{"auth.terminal"}, bare: true, quiet: true,
 		persona: persona{capabilities: allAgentCapabilities, methods: `[{"type":"terminal","id":"probe-terminal","name":"In a terminal","args":["--login","` + how + `"]}]`, locked: true},
 		steps: []step{func(p *play) {
 			if p.target.Next == nil {
@@ -84,27 +83,23 @@ func loggingIn(how, text string, then func(*play)) Scenario {
 			if _, login := p.starts(p.limits.answer); !login {
 				p.stopf("the client did not log in in a terminal")
 			}
-		}, then},
-	}
+		}, then}}
 }
 
 // stating is the scenario of a set of capabilities of the agent: whatever it can do, the client copes, and uses nothing
 // else.
 func stating(name, set string) Scenario {
-	return Scenario{
-		Name: "capabilities-" + name,
+	return Scenario{Name: "capabilities-" + name, Exercises: []string{"INI-11", "SCH-17"},
 		Text: "An agent that advertises " + strings.ReplaceAll(name, "-", " ") +
 			" as its capabilities: the client copes, and uses nothing else.",
-		Exercises: []string{"INI-11", "SCH-17"},
-		persona:   persona{capabilities: set},
+		persona: persona{capabilities: set},
 		steps: []step{func(p *play) { p.record(p.Granted, []string{name}) }, tries("INI-11", "SCH-17"), func(p *play) {
 			if p.nextPrompt() == nil {
 				p.fatal("INI-11", conformance.Should, "%s", p.why("the client sent no prompt to an agent with other capabilities"))
 			}
 			p.endTurn("end_turn")
 			p.doesAll(ActNew, ActList, ActLoad, ActResume, ActMode, ActOption, ActClose, ActDelete, ActLogout)
-		}, happens("gate")},
-	}
+		}, happens("gate")}}
 }
 
 // doesAll has the user do one thing after the other, and waits until all is over, or nothing more comes of it.
@@ -146,10 +141,9 @@ func (p *play) awaitAll(all []<-chan struct{}, limit time.Duration) bool {
 
 // answeringVersion is the scenario of a version that no client speaks.
 func answeringVersion(name, version string) Scenario {
-	return Scenario{
-		Name: "version-" + name, Text: "The agent answers with a version that the client does not support: the client " +
+	return Scenario{Name: "version-" + name, Exercises: []string{"INI-10"}, bare: true, quiet: true,
+		Text: "The agent answers with a version that the client does not support: the client " +
 			"creates no session, and closes the connection.",
-		Exercises: []string{"INI-10"}, bare: true, quiet: true,
 		persona: persona{version: version, capabilities: allAgentCapabilities},
 		steps: []step{prompting("initialize", "the client did not send initialize"), tries("INI-10"), func(p *play) {
 			closed := p.ends(p.limits.quiet)
@@ -160,6 +154,5 @@ func answeringVersion(name, version string) Scenario {
 				p.failAt("INI-10", conformance.Should, "the client neither closed the connection nor created a session within %v",
 					p.limits.quiet)
 			}
-		}},
-	}
+		}}}
 }

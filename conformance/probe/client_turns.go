@@ -13,10 +13,8 @@ import (
 
 // updating is a scenario that sends updates of some kind in a turn.
 func updating(name, text, id string, all ...string) Scenario {
-	return Scenario{
-		Name: "updates-" + name, Text: text, Exercises: []string{id}, persona: full,
-		steps: []step{turn(updates(all...), continues(id, "these updates"))},
-	}
+	return Scenario{Name: "updates-" + name, Text: text, Exercises: []string{id}, persona: full,
+		steps: []step{turn(updates(all...), continues(id, "these updates"))}}
 }
 
 var clientTurns = []Scenario{
@@ -245,10 +243,9 @@ func cancelsNested(p *play) {
 // dying is the scenario of an agent that ends when a request comes.
 func dying(method string) Scenario {
 	name := strings.TrimPrefix(method, "session/")
-	return Scenario{
-		Name: "dies-in-" + name, Text: "The agent exits when " + method +
+	return Scenario{Name: "dies-in-" + name, Exercises: []string{"TRN-10"}, bare: method == "initialize",
+		Text: "The agent exits when " + method +
 			" arrives; the client closes the connection, at the latest when its user ends it.",
-		Exercises: []string{"TRN-10"}, bare: method == "initialize",
 		persona: persona{capabilities: allAgentCapabilities, answer: func(f *fakeAgent, m *player.Message) (string, string) {
 			if m.Method == method {
 				f.play.Conn.EndInput()
@@ -256,6 +253,5 @@ func dying(method string) Scenario {
 			}
 			return "", ""
 		}},
-		steps: []step{prompting(method, "the client did not send "+method), quits},
-	}
+		steps: []step{prompting(method, "the client did not send "+method), quits}}
 }

@@ -13,15 +13,13 @@ import (
 // sending is a scenario that sends one line after the other in a turn, and looks each time whether the client
 // continues.
 func sending(name, text, id string, lines ...string) Scenario {
-	return Scenario{
-		Name: name, Text: text, Exercises: []string{id, "ADD-1"}, persona: full,
+	return Scenario{Name: name, Text: text, Exercises: []string{id, "ADD-1"}, persona: full,
 		steps: []step{turn(func(p *play) {
 			for _, line := range lines {
 				p.Line([]byte(line))
 				p.checkAlive(id, player.Clip(line))
 			}
-		}, tries("ADD-1"))},
-	}
+		}, tries("ADD-1"))}}
 }
 
 var clientWire = []Scenario{
