@@ -36,10 +36,7 @@ func cleanSchema(name string) *conformance.Schema {
 // cleanNames returns the names of the recordings.
 func cleanNames(tb testing.TB) (names []string) {
 	tb.Helper()
-	files, err := filepath.Glob(filepath.Join(string(cleanDir), "*.jsonl"))
-	if err != nil || len(files) == 0 {
-		tb.Fatal("no clean recordings", err)
-	}
+	files := cleantest.Files(tb, string(cleanDir), "*.jsonl")
 	for _, file := range files {
 		names = append(names, strings.TrimSuffix(filepath.Base(file), ".jsonl"))
 	}

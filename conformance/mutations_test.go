@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/cleantest"
 	"github.com/acpgo/sdk/internal/test/must"
 )
 
@@ -181,10 +181,7 @@ type mutant struct {
 // readMutants reads the files whose names match a pattern.
 func readMutants(t *testing.T, pattern string) (mutants []mutant) {
 	t.Helper()
-	files, err := filepath.Glob("testdata/mutants/" + pattern)
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no mutants: %v", err)
-	}
+	files := cleantest.Files(t, "testdata/mutants/"+pattern)
 	for _, file := range files {
 		text := must.Get(os.ReadFile(file))(t)
 		for section := range strings.SplitSeq(strings.TrimPrefix(string(text), "== "), "\n== ") {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/cleantest"
 	"github.com/acpgo/sdk/internal/test/gentest"
 	"github.com/acpgo/sdk/internal/test/must"
 )
@@ -29,7 +30,7 @@ type trueFinding struct {
 // trueFindings reads testdata/real-agents.txt, which has the members of a finding in this order.
 func trueFindings(t *testing.T) (all []trueFinding) {
 	t.Helper()
-	text := strings.ReplaceAll(string(readFile(t, "testdata/real-agents.txt")), "\n\t", "\t")
+	text := strings.ReplaceAll(string(must.Get(os.ReadFile("testdata/real-agents.txt"))(t)), "\n\t", "\t")
 	for line := range strings.Lines(text) {
 		var f trueFinding
 		head, why, _ := strings.Cut(strings.TrimSpace(line), "\t")
@@ -44,15 +45,12 @@ func trueFindings(t *testing.T) (all []trueFinding) {
 // TestRealAgents judges the recordings of real agents by all rules and all published schemas. The findings must be
 // exactly those in testdata/real-agents.txt and in docs/reference/real-agents.md.
 func TestRealAgents(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(gentest.Shared(t, "traces"), "*", "*.jsonl"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no traces: %v", err)
-	}
+	files := cleantest.Files(t, gentest.Shared(t, "traces"), "*", "*.jsonl")
 	type key struct{ agent, rule, place string }
 	got, examples := map[key]int{}, map[key]string{}
 	messages := 0
 	for _, file := range files {
-		lines := talkOf(trace(t, file))
+		lines := talkOf(cleantest.Recording(t, file).Messages())
 		messages += len(lines)
 		for _, f := range judgeTalk(nil, lines, conformance.Client) {
 			place := f.Method
@@ -150,7 +148,7 @@ var outOfContext = map[string]string{
 func TestExamplesByRules(t *testing.T) {
 	dir := gentest.Shared(t, "examples")
 	var examples []example
-	must.Do(t, json.Unmarshal(readFile(t, filepath.Join(dir, "index.json")), &examples))
+	must.Do(t, json.Unmarshal(must.Get(os.ReadFile(filepath.Join(dir, "index.json")))(t), &examples))
 	const session = "sess_abc123def456" // of most examples
 	preamble := map[bool][]string{
 		false: {
@@ -166,7 +164,7 @@ func TestExamplesByRules(t *testing.T) {
 	for _, e := range examples {
 		t.Run(e.Name, func(t *testing.T) {
 			var text bytes.Buffer
-			must.Do(t, json.Compact(&text, readFile(t, filepath.Join(dir, e.Name+".json"))))
+			must.Do(t, json.Compact(&text, must.Get(os.ReadFile(filepath.Join(dir, e.Name+".json")))(t)))
 			v2 := e.Group == "v2"
 			file := map[bool]string{false: "../schema.json", true: "../schema/v2.json"}[v2]
 			to := e.direction(t, file)
@@ -198,9 +196,4 @@ func TestExamplesByRules(t *testing.T) {
 			t.Errorf("no example breaks %s (%s) any more", rule, why)
 		}
 	}
-}
-
-func readFile(t *testing.T, path string) []byte {
-	t.Helper()
-	return must.Get(os.ReadFile(path))(t)
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/internal/test/cleantest"
 	"github.com/acpgo/sdk/internal/test/gentest"
 	"github.com/acpgo/sdk/internal/test/must"
 )
@@ -128,14 +128,11 @@ func TestTraces(t *testing.T) {
 		`session/prompt: /usage`:                                          "unstable: tokens of a turn",
 		`session/new: /models`:                                            "older: before models became a config option",
 	}
-	files, err := filepath.Glob(filepath.Join(gentest.Shared(t, "traces"), "*", "*.jsonl"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no traces: %v", err)
-	}
+	files := cleantest.Files(t, gentest.Shared(t, "traces"), "*", "*.jsonl")
 	messages, warnings, seen := 0, 0, map[string]bool{}
 	for _, file := range files {
 		v := conformance.NewValidator(conformance.V1())
-		for _, m := range trace(t, file) {
+		for _, m := range cleantest.Recording(t, file).Messages() {
 			messages++
 			for _, f := range v.Message(m.Direction, m.Line) {
 				place := f.Method + ": " + f.Pointer
@@ -156,24 +153,10 @@ func TestTraces(t *testing.T) {
 	t.Logf("%d messages of %d traces, %d unknown members", messages, len(files), warnings)
 }
 
-func trace(t *testing.T, path string) []conformance.Message {
-	t.Helper()
-	file := must.Get(os.Open(path))(t)
-	defer file.Close()
-	r, err := recording.ReadAll(file)
-	if err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
-	return r.Messages()
-}
-
 // TestPublishedSchemas reads every published schema that marks its methods, and compiles all of the newer ones, which
 // are those of the TypeScript SDK.
 func TestPublishedSchemas(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(gentest.Shared(t, "schemas"), "*", "schema.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no schemas: %v", err)
-	}
+	files := cleantest.Files(t, gentest.Shared(t, "schemas"), "*", "schema.json")
 	read, compiled := 0, 0
 	for _, file := range files {
 		text := must.Get(os.ReadFile(file))(t)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/acpgo/sdk"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/internal/test/cleantest"
 	"github.com/acpgo/sdk/internal/test/gentest"
 	"github.com/acpgo/sdk/internal/test/must"
 )
@@ -392,10 +392,7 @@ func TestStreaming(t *testing.T) {
 
 // All recordings of real agents are read completely and without an error.
 func TestTraces(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(gentest.Shared(t, "traces"), "*", "*.jsonl"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no traces: %v", err)
-	}
+	files := cleantest.Files(t, gentest.Shared(t, "traces"), "*", "*.jsonl")
 	for _, file := range files {
 		text := must.Get(os.ReadFile(file))(t)
 		r, messages, ends := recording.NewReader(bytes.NewReader(text), nil), 0, 0
@@ -428,18 +425,10 @@ func TestTraces(t *testing.T) {
 
 // The directions of the messages in the traces are found again after they are removed.
 func TestTracesWithoutDirections(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(gentest.Shared(t, "traces"), "*", "*.jsonl"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no traces: %v", err)
-	}
+	files := cleantest.Files(t, gentest.Shared(t, "traces"), "*", "*.jsonl")
 	total, untold := 0, 0
 	for _, file := range files {
-		text := must.Get(os.Open(file))(t)
-		all, err := recording.ReadAll(text)
-		text.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := cleantest.Recording(t, file)
 		var lines bytes.Buffer
 		messages := all.Messages()
 		for _, m := range messages {

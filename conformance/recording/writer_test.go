@@ -14,6 +14,7 @@ import (
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/internal/test/cleantest"
 	"github.com/acpgo/sdk/internal/test/gentest"
 	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
@@ -175,18 +176,10 @@ func TestMaskedRecordingIsJudgedAlike(t *testing.T) {
 }
 
 func maskedAlike(t *testing.T, pattern string) {
-	files, err := filepath.Glob(pattern)
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no recordings in %s: %v", pattern, err)
-	}
+	files := cleantest.Files(t, pattern)
 	masks := 0
 	for _, file := range files {
-		text := must.Get(os.Open(file))(t)
-		all, err := recording.ReadAll(text)
-		text.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := cleantest.Recording(t, file)
 		var masked bytes.Buffer
 		must.Do(t, recording.WriteAll(&masked, recording.Header{}, all, recording.NewMasker()))
 		masks += strings.Count(masked.String(), "masked-")

@@ -18,6 +18,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/conformance/transcript"
+	"github.com/acpgo/sdk/internal/test/cleantest"
 	"github.com/acpgo/sdk/internal/test/gentest"
 	"github.com/acpgo/sdk/internal/test/must"
 )
@@ -267,10 +268,7 @@ func TestReplayRecordings(t *testing.T) {
 
 // replayAll replays the recordings that match a pattern.
 func replayAll(t *testing.T, pattern string) {
-	files, err := filepath.Glob(pattern)
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no recordings in %s: %v", pattern, err)
-	}
+	files := cleantest.Files(t, pattern)
 	for _, file := range files {
 		text := must.Get(os.Open(file))(t)
 		r, err := transcript.ReadRecorded(file, recording.NewReader(text, nil), 1, nil)

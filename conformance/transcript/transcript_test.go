@@ -15,6 +15,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/transcript"
+	"github.com/acpgo/sdk/internal/test/cleantest"
 	"github.com/acpgo/sdk/internal/test/must"
 )
 
@@ -23,10 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // TestTranscripts plays each of the project's transcripts from both sides at once. They are readable and consistent,
 // and every message in them that is not deliberately wrong follows the schema.
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("../testdata/*-*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
-	}
+	files := cleantest.Files(t, "../testdata/*-*.txtar")
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			script := must.Get(transcript.Load(file))(t)

@@ -3,6 +3,7 @@
 package cleantest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -24,10 +25,27 @@ type Dir string
 // Read reads a recording.
 func (d Dir) Read(tb testing.TB, name string) []conformance.Message {
 	tb.Helper()
-	file := must.Get(os.Open(d.file(name)))(tb)
-	defer file.Close()
-	all := must.Get(recording.ReadAll(file))(tb)
-	return all.Messages()
+	return Recording(tb, d.file(name)).Messages()
+}
+
+// Recording reads the recording in a file, which must have no problems.
+func Recording(tb testing.TB, path string) *conformance.Recording {
+	tb.Helper()
+	all, err := recording.ReadAll(bytes.NewReader(must.Get(os.ReadFile(path))(tb)))
+	if err != nil {
+		tb.Fatalf("%s: %v", path, err)
+	}
+	return all
+}
+
+// Files returns the files that match a pattern, of which there must be some.
+func Files(tb testing.TB, pattern ...string) []string {
+	tb.Helper()
+	files, err := filepath.Glob(filepath.Join(pattern...))
+	if err != nil || len(files) == 0 {
+		tb.Fatalf("no files %s: %v", filepath.Join(pattern...), err)
+	}
+	return files
 }
 
 func (d Dir) file(name string) string { return filepath.Join(string(d), name+".jsonl") }
