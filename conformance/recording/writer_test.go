@@ -20,24 +20,6 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// entries reads a recording, which must have no problems.
-func entries(t *testing.T, from io.Reader) (all []recording.Entry) {
-	t.Helper()
-	r := recording.NewReader(from, nil)
-	for {
-		e, err := r.Read()
-		if err == io.EOF {
-			return all
-		}
-		if err != nil || e.Err != nil {
-			t.Fatal(err, e.Err)
-		}
-		copied := *e
-		copied.Line = bytes.Clone(e.Line)
-		all = append(all, copied)
-	}
-}
-
 // Written lines are read back byte for byte, whatever they contain.
 func TestRecordingIsReadAsItWasWritten(t *testing.T) {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 678_000_000, time.UTC)
@@ -62,7 +44,7 @@ func TestRecordingIsReadAsItWasWritten(t *testing.T) {
 	if lines := strings.Count(file.String(), "\n"); lines != len(want)+1 {
 		t.Errorf("%d lines", lines)
 	}
-	got := entries(t, &file)
+	got := cleantest.Entries(t, &file)
 	h := got[0].Header
 	if h == nil || fmt.Sprint(*h) != fmt.Sprint(recording.Header{Tool: "x", Version: "1", Command: []string{"a", "b c"}, Versions: []int{1, 2}, Date: began}) {
 		t.Errorf("got header %+v", h)
@@ -93,7 +75,7 @@ func FuzzWriter(f *testing.F) {
 		var file bytes.Buffer
 		w, err := recording.NewWriter(&file, recording.Header{}, nil)
 		must.Do(t, errors.Join(err, w.Write(&e), w.Write(&recording.Entry{Kind: recording.KindEnd})))
-		if got := entries(t, &file); len(got) != 3 || !bytes.Equal(got[1].Line, line) || got[1].Kind != e.Kind {
+		if got := cleantest.Entries(t, &file); len(got) != 3 || !bytes.Equal(got[1].Line, line) || got[1].Kind != e.Kind {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -120,7 +102,7 @@ func TestWriterIsConcurrent(t *testing.T) {
 	}
 	wg.Wait()
 	must.Do(t, w.Write(&recording.Entry{Kind: recording.KindEnd}))
-	if got := entries(t, &file); len(got) != 4*each+2 || !got[0].Header.Masked {
+	if got := cleantest.Entries(t, &file); len(got) != 4*each+2 || !got[0].Header.Masked {
 		t.Errorf("%d entries", len(got))
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/conformance/recording/relay"
+	"github.com/acpgo/sdk/internal/test/cleantest"
 	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -114,22 +115,9 @@ func through(t *testing.T, role string, env ...string) (*exec.Cmd, string) {
 	return cmd, file
 }
 
-func readFile(t *testing.T, file string) (all []recording.Entry) {
+func readFile(t *testing.T, file string) []recording.Entry {
 	t.Helper()
-	text := must.Get(os.ReadFile(file))(t)
-	r := recording.NewReader(bytes.NewReader(text), nil)
-	for {
-		e, err := r.Read()
-		if err == io.EOF {
-			return all
-		}
-		if err != nil || e.Err != nil {
-			t.Fatal(err, e.Err)
-		}
-		copied := *e
-		copied.Line = bytes.Clone(e.Line)
-		all = append(all, copied)
-	}
+	return cleantest.Entries(t, bytes.NewReader(must.Get(os.ReadFile(file))(t)))
 }
 
 // sent returns the bytes that a side has written, according to a recording.
@@ -367,15 +355,7 @@ func TestOrder(t *testing.T) {
 	}
 	must.Do(t, in.Close())
 	wait()
-	r := recording.NewReader(&file, nil)
-	for i := 0; ; i++ {
-		e, err := r.Read()
-		if err == io.EOF {
-			break
-		}
-		if err != nil || e.Err != nil {
-			t.Fatal(err, e.Err)
-		}
+	for i, e := range cleantest.Entries(t, &file) {
 		want := recording.Entry{Kind: recording.KindMessage, Direction: conformance.ToAgent + conformance.Direction((i+1)%2), Line: fmt.Appendf(nil, "%d", (i-1)/2)}
 		if i > 0 && i <= 2*n && (e.Direction != want.Direction || string(e.Line) != string(want.Line)) {
 			t.Fatalf("entry %d: %v %s, want %v %s", i, e.Direction, e.Line, want.Direction, want.Line)

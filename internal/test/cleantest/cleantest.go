@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -36,6 +37,24 @@ func Recording(tb testing.TB, path string) *conformance.Recording {
 		tb.Fatalf("%s: %v", path, err)
 	}
 	return all
+}
+
+// Entries reads the entries of a recording, which must have no problems.
+func Entries(tb testing.TB, from io.Reader) (all []recording.Entry) {
+	tb.Helper()
+	r := recording.NewReader(from, nil)
+	for {
+		e, err := r.Read()
+		if err == io.EOF {
+			return all
+		}
+		if err != nil || e.Err != nil {
+			tb.Fatal(err, e.Err)
+		}
+		copied := *e
+		copied.Line = bytes.Clone(e.Line)
+		all = append(all, copied)
+	}
 }
 
 // Files returns the files that match a pattern, of which there must be some.
