@@ -11,61 +11,7 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/player"
 )
 
-// updating is a scenario that sends updates of some kind in a turn.
-func updating(name, text, id string, all ...string) Scenario {
-	return Scenario{Name: "updates-" + name, Text: text, Exercises: []string{id}, persona: full,
-		steps: []step{turn(updates(all...), continues(id, "these updates"))}}
-}
-
-var clientTurns = []Scenario{
-	updating("known", "Updates of all kinds that clients know.", "SCH-17",
-		`{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"Hello"}}`,
-		`{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"Hm"}}`,
-		`{"sessionUpdate":"agent_message_chunk","messageId":"m1","content":{"type":"image","data":"AAAA","mimeType":"image/png"}}`,
-		`{"sessionUpdate":"agent_message_chunk","messageId":"m1","content":{"type":"audio","data":"AAAA","mimeType":"audio/wav"}}`,
-		`{"sessionUpdate":"agent_message_chunk","messageId":"m1","content":{"type":"resource_link","uri":"file:///x","name":"x"}}`,
-		`{"sessionUpdate":"agent_message_chunk","messageId":"m1","content":{"type":"resource","resource":{"uri":"file:///x","text":"x"}}}`,
-		`{"sessionUpdate":"tool_call","toolCallId":"t1","title":"Edit","kind":"edit","status":"pending","locations":[{"path":"/x","line":1}],"content":[{"type":"diff","path":"/x","oldText":null,"newText":"x"}],"rawInput":{"a":[1]},"rawOutput":null}`,
-		`{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"completed","content":[{"type":"content","content":{"type":"text","text":"done"}}]}`,
-		`{"sessionUpdate":"plan","entries":[{"content":"One","priority":"high","status":"in_progress"},{"content":"Two","priority":"low","status":"pending"}]}`,
-		`{"sessionUpdate":"plan","entries":[]}`,
-		`{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"web","description":"Search","input":{"hint":"what"}},{"name":"plain","description":"Nothing"}]}`,
-		`{"sessionUpdate":"available_commands_update","availableCommands":[]}`,
-		`{"sessionUpdate":"current_mode_update","currentModeId":"code"}`,
-		`{"sessionUpdate":"config_option_update","configOptions":[`+fakeOptions+`}`,
-		`{"sessionUpdate":"usage_update","used":1000,"size":200000,"cost":{"amount":0.25,"currency":"USD"}}`),
-	updating("of-session-info", "Information about the session: an absent member, null and a string.", "LST-13",
-		`{"sessionUpdate":"session_info_update","title":"A title"}`, `{"sessionUpdate":"session_info_update"}`,
-		`{"sessionUpdate":"session_info_update","title":null,"updatedAt":null}`, `{"sessionUpdate":"session_info_update","updatedAt":"2026-01-01T00:00:00Z"}`),
-	updating("of-unknown-kinds", "Updates and contents of unknown kinds.", "SCH-17",
-		`{"sessionUpdate":"_probe_update","x":1}`, `{"sessionUpdate":"weather_update","sunny":true}`,
-		`{"sessionUpdate":"agent_message_chunk","content":{"type":"_smell","data":"x"}}`,
-		`{"sessionUpdate":"tool_call","toolCallId":"t1","title":"T","kind":"_dream","status":"_asleep","content":[{"type":"_smell"}]}`,
-		`{"sessionUpdate":"tool_call_update","toolCallId":"t1","kind":"other","status":"completed"}`,
-		`{"sessionUpdate":"plan","entries":[{"content":"One","priority":"_huge","status":"_perhaps"}]}`),
-	updating("with-unknown-members", "Updates with unknown members.", "SCH-17",
-		`{"probe":{"deep":[1,2,{}]},"sessionUpdate":"agent_message_chunk","content":{"probe":1,"type":"text","text":"Hi","annotations":{"probe":[],"audience":["user","_nobody"]}}}`,
-		`{"sessionUpdate":"plan","probe":null,"entries":[{"status":"pending","probe":1,"priority":"low","content":"One"}]}`),
-	updating("with-nulls", "Updates whose optional members are null.", "SCH-17",
-		`{"sessionUpdate":"agent_message_chunk","_meta":null,"messageId":null,"content":{"type":"text","text":"Hi","annotations":null,"_meta":null}}`,
-		`{"sessionUpdate":"tool_call","toolCallId":"t1","title":"T","kind":null,"status":null,"content":null,"locations":null,"rawInput":null}`,
-		`{"sessionUpdate":"tool_call_update","toolCallId":"t1","title":null,"kind":null,"status":null,"content":null,"locations":null}`),
-	updating("with-wrong-types", "Updates whose optional members have wrong types, or whose required members are missing.",
-		"SCH-17",
-		`{"sessionUpdate":"tool_call","toolCallId":"t1","title":"T","kind":7,"status":[],"content":"none","locations":{}}`,
-		`{"sessionUpdate":"agent_message_chunk"}`, `{"sessionUpdate":"plan","entries":"none"}`, `{}`, `[]`, `null`, `"text"`),
-	updating("with-odd-meta", "Updates with odd values in _meta.", "SCH-1",
-		`{"sessionUpdate":"agent_message_chunk","_meta":{"big":123456789012345678901234567890,"deep":[[[[[[]]]]]],"":null,"é":1e400,"zed.dev":7},"content":{"type":"text","text":"Hi"}}`,
-		`{"sessionUpdate":"agent_message_chunk","_meta":{"long":"`+strings.Repeat("x", 1<<18)+`"},"content":{"type":"text","text":"Hi"}}`),
-	updating("of-tool-calls", "A tool call in many small updates, each of which changes something else; one update is "+
-		"for an unknown call.", "TOL-3",
-		`{"sessionUpdate":"tool_call","toolCallId":"t1","title":"T"}`, `{"sessionUpdate":"tool_call_update","toolCallId":"t1","title":"U"}`,
-		`{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"in_progress"}`, `{"sessionUpdate":"tool_call_update","toolCallId":"t1","rawOutput":{"x":1}}`,
-		`{"sessionUpdate":"tool_call_update","toolCallId":"never","status":"completed"}`, `{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"completed"}`),
-	updating("with-odd-text", "Text with control characters, terminal escape sequences, surrogates and line separators.",
-		"SCH-17",
-		`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"\u0000\u001b[2J\u2028\u2029\ud83d\ude00\r\n\t\u202e"}}`,
-		`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"\ud800"}}`, `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":""}}`),
+var clientTurns = slices.Concat(sending(true), []Scenario{
 	{Name: "update-of-unknown-session", Exercises: []string{"SCH-17"}, persona: full,
 		Text: "An update of an unknown session, between updates of a known one.",
 		steps: []step{turn(
@@ -190,7 +136,7 @@ var clientTurns = []Scenario{
 				survives("ERR-1", "an error")(p)
 			}
 		}}},
-}
+})
 
 // cancelsPermissions asks for permissions in a turn that the user cancels, and looks at the answers.
 func cancelsPermissions(p *play) {

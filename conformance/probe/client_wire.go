@@ -4,39 +4,59 @@ package probe
 
 import (
 	"bytes"
+	_ "embed" // client_lines.txt
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/internal/player"
 )
 
-// sending is a scenario that sends one line after the other in a turn, and looks each time whether the client
-// continues.
-func sending(name, text, id string, lines ...string) Scenario {
-	return Scenario{Name: name, Text: text, Exercises: []string{id, "ADD-1"}, persona: full,
-		steps: []step{turn(func(p *play) {
-			for _, line := range lines {
-				p.Line([]byte(line))
-				p.checkAlive(id, player.Clip(line))
+//go:embed client_lines.txt
+var textOfLines string
+
+// sending returns the scenarios of client_lines.txt that send updates, or those that send any lines.
+func sending(updating bool) (all []Scenario) {
+	for _, section := range strings.Split(strings.TrimSpace(textOfLines), "\n== ")[1:] {
+		lines := strings.Split(strings.TrimSpace(section), "\n")
+		name, id, _ := strings.Cut(lines[0], " | ")
+		s := Scenario{Name: name, Text: lines[1], Exercises: []string{id}, persona: full}
+		var steps []step
+		for _, text := range lines[2:] {
+			if plain, err := strconv.Unquote(text); err == nil {
+				text = plain
 			}
-		}, tries("ADD-1"))}}
+			text = repeated.ReplaceAllStringFunc(text, func(mark string) string {
+				parts := repeated.FindStringSubmatch(mark)
+				times, _ := strconv.Atoi(parts[2])
+				return strings.Repeat(parts[1], times)
+			})
+			if updating {
+				steps = append(steps, updates(text))
+			} else {
+				steps = append(steps, line(text), continues(id, player.Clip(text)))
+			}
+		}
+		if updating {
+			steps = append(steps, continues(id, "these updates"))
+		} else {
+			s.Exercises = append(s.Exercises, "ADD-1")
+			steps = append(steps, tries("ADD-1"))
+		}
+		s.steps = []step{turn(steps...)}
+		if updating == strings.HasPrefix(name, "updates-") {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
-var clientWire = []Scenario{
-	sending("broken-json", "Lines that are not JSON.", "ERR-7", `{`, `{"jsonrpc":"2.0","method":`, `hello`, `{"jsonrpc":"2.0",}`, "\xff\xfe", `{"jsonrpc":"2.0","method":"_x","params":{"a":"`+"\xc3\x28"+`"}}`),
-	sending("no-messages", "JSON that is not a message.", "ERR-7", `42`, `"text"`, `null`, `true`, `[]`, `{}`, `{"jsonrpc":"2.0"}`, `{"method":"_acp.probe/x"}`, `{"jsonrpc":"1.0","method":"_acp.probe/x"}`, `{"jsonrpc":"2.0","method":7}`),
-	sending("batches", "Arrays of messages.", "TRN-3", `[{"jsonrpc":"2.0","method":"_acp.probe/x"}]`, `[1,2]`),
-	sending("empty-lines", "Empty lines, spaces, and lines that end with a carriage return.", "ERR-7", ``, `   `, "\r", "{\"jsonrpc\":\"2.0\",\"method\":\"_acp.probe/x\"}\r", ` {"jsonrpc":"2.0","method":"_acp.probe/x"}	`),
-	sending("odd-answers", "Answers to requests that the client never sent, and malformed answers.", "ADD-9",
-		`{"jsonrpc":"2.0","id":987654,"result":{}}`, `{"jsonrpc":"2.0","id":"never","error":{"code":-32603,"message":"x"}}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`,
-		`{"jsonrpc":"2.0","id":null,"result":null}`, `{"jsonrpc":"2.0","id":987655}`),
-	sending("deep-nesting", "Deeply nested messages.", "ERR-7",
-		`{"jsonrpc":"2.0","method":"_acp.probe/deep","params":`+strings.Repeat("[", 200)+strings.Repeat("]", 200)+`}`,
-		`{"jsonrpc":"2.0","method":"_acp.probe/deep","params":`+strings.Repeat(`{"a":`, 5000)+`1`+strings.Repeat("}", 5000)+`}`,
-		strings.Repeat("[", 9000)+strings.Repeat("]", 9000)),
-	sending("unknown-notifications", "Unknown notifications, and notifications with wrong params.", "EXT-7",
-		`{"jsonrpc":"2.0","method":"_acp.probe/note","params":{"x":1}}`, `{"jsonrpc":"2.0","method":"_acp.probe/note"}`, `{"jsonrpc":"2.0","method":"acp.probe/unknown","params":{}}`,
-		`{"jsonrpc":"2.0","method":"$/unknown","params":{}}`, `{"jsonrpc":"2.0","method":"session/update"}`, `{"jsonrpc":"2.0","method":"session/update","params":[]}`, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":7,"update":{}}}`),
+// repeated matches what client_lines.txt repeats.
+var repeated = regexp.MustCompile(`⟨(.*?)\*(\d+)⟩`)
+
+var clientWire = slices.Concat(sending(false), []Scenario{
 	{Name: "long-lines", Exercises: []string{"SCH-17"}, persona: full,
 		Text: "A message of one megabyte, and one of four.",
 		steps: []step{turn(says(strings.Repeat("long ", 1<<20/5)), continues("SCH-17", "a long message"),
@@ -184,4 +204,4 @@ var clientWire = []Scenario{
 				`{"id":"known","name":"Known","type":"select","currentValue":"a","options":[{"group":"g","name":"G","options":[{"value":"a","name":"A"},{"value":"b","name":"B"}]}]}]`,
 		},
 		steps: []step{promptsDespite("CFG-15", "options of unknown types", "CFG-15", "SCH-1", "INI-11")}},
-}
+})
