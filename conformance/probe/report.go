@@ -453,6 +453,8 @@ func (r *Report) follow() {
 func (r *Report) summarize(o *Options) {
 	s := &r.Summary
 	s.Verdicts = map[Verdict]int{}
+	lists := map[Verdict]*[]string{Fail: &s.Must, Warn: &s.Should, Flaky: &s.Unstable, Doubtful: &s.Doubtful,
+		TooSlow: &s.TooSlow, DidNotRun: &s.DidNotRun}
 	failed := map[string]bool{}
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -467,21 +469,12 @@ func (r *Report) summarize(o *Options) {
 		if row.Verdict == Fail && strings.HasPrefix(row.Reason, neverRan) {
 			s.NeverRan = append(s.NeverRan, row.ID)
 		}
-		switch {
-		case row.Verdict == Flaky:
-			s.Unstable = append(s.Unstable, row.ID)
-		case row.Verdict == Fail && row.Class == Capability:
-			s.Broken = append(s.Broken, row.ID)
-		case row.Verdict == Fail:
-			s.Must = append(s.Must, row.ID)
-		case row.Verdict == Warn:
-			s.Should = append(s.Should, row.ID)
-		case row.Verdict == Doubtful:
-			s.Doubtful = append(s.Doubtful, row.ID)
-		case row.Verdict == TooSlow:
-			s.TooSlow = append(s.TooSlow, row.ID)
-		case row.Verdict == DidNotRun:
-			s.DidNotRun = append(s.DidNotRun, row.ID)
+		list := lists[row.Verdict]
+		if row.Verdict == Fail && row.Class == Capability {
+			list = &s.Broken
+		}
+		if list != nil {
+			*list = append(*list, row.ID)
 		}
 	}
 	for id := range o.Baseline {
