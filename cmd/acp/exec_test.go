@@ -86,12 +86,8 @@ func oddAgent() {
 		case "session/prompt":
 			stop := "end_turn"
 			text, _ := m.Params.Prompt[0]["text"].(string)
-			if file := os.Getenv("ODD_CHILD"); file != "" {
-				child := exec.Command("sleep", "1000")
-				if err := child.Start(); err != nil {
-					panic(err)
-				}
-				if err := os.WriteFile(file, fmt.Appendf(nil, "%d %d", os.Getpid(), child.Process.Pid), 0o600); err != nil {
+			if os.Getenv("ODD_CHILD") != "" {
+				if err := exec.Command("sleep", "1000").Start(); err != nil {
 					panic(err)
 				}
 			}

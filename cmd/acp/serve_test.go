@@ -76,23 +76,11 @@ func serveParrot(ctx context.Context, transport acp.Transport) error {
 type gatewayProcess struct {
 	cmd *exec.Cmd
 	url string // as it prints it
-
-	mu  sync.Mutex
-	log strings.Builder
-}
-
-func (g *gatewayProcess) Write(b []byte) (int, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.log.Write(b)
+	log lines
 }
 
 // logged returns what it has written to standard error.
-func (g *gatewayProcess) logged() string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.log.String()
-}
+func (g *gatewayProcess) logged() string { return g.log.String() }
 
 // waitLog waits until the log matches a pattern.
 func (g *gatewayProcess) waitLog(t *testing.T, pattern string) {
@@ -128,7 +116,7 @@ func startGateway(t *testing.T, env []string, args ...string) *gatewayProcess {
 func startServer(t *testing.T, cmd *exec.Cmd) *gatewayProcess {
 	t.Helper()
 	g := &gatewayProcess{cmd: cmd}
-	g.cmd.Stderr = g
+	g.cmd.Stderr = &g.log
 	stdout, err := g.cmd.StdoutPipe()
 	must.Do(t, err)
 	must.Do(t, g.cmd.Start())

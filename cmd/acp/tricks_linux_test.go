@@ -41,23 +41,10 @@ func TestTricks(t *testing.T) {
 				})
 				program, words := args(k.Name, answer.Addr().String())
 				s := programInSession(t, program, words...)
-				var mu sync.Mutex
-				var shown strings.Builder
-				go func() { // until the program ends
-					for part := make([]byte, 4096); ; {
-						n, err := s.main.Read(part)
-						mu.Lock()
-						shown.Write(part[:n])
-						mu.Unlock()
-						if err != nil {
-							return
-						}
-					}
-				}()
+				var shown lines
+				go func() { _, _ = io.Copy(&shown, s.main) }()                   // until the program ends
 				typ := func(text string) { _, _ = io.WriteString(s.main, text) } // the program may have ended
 				k.Test(t, &tricks.Lines{T: t, Type: func(line string) { typ(line + "\n") }, Stop: func() { typ("\x03") }, Shown: func() string {
-					mu.Lock()
-					defer mu.Unlock()
 					return strings.ReplaceAll(shown.String(), "\r\n", "\n")
 				}}, played)
 				done := make(chan error, 1)
