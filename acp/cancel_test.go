@@ -3,16 +3,13 @@ package acp_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"runtime"
 	"slices"
 	"sync"
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/must"
-	"github.com/acpgo/sdk/internal/test/ways"
 )
 
 // sentMethods notes the methods of what one side sends.
@@ -41,20 +38,15 @@ func (s *sentMethods) take() []string {
 // A prompt that is sent when a turn was cancelled comes behind the cancellation, however that was done, and is not
 // cancelled by it.
 func TestADD8_CancellationBeforeTheNextPrompt(t *testing.T) {
-	a, c := ways.Pipe(t)
-	agent := must.Get(acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, nil), acp.AgentHandlers{
-		NewSession: newSession,
+	var sent sentMethods
+	_, session := openPair(t, pairOptions{agent: acp.AgentHandlers{
 		Prompt: func(ctx context.Context, _ *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 			if text := req.Prompt[0].Text(); text == "wait" {
 				<-ctx.Done()
 			}
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, ctx.Err()
 		},
-	}, nil))(t)
-	var sent sentMethods
-	conn := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, nil), acp.ClientHandlers{},
-		&acp.ClientOptions{Conn: acp.ConnOptions{Hooks: acp.Hooks{Message: sent.note}}}))(t)
-	session := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"}))(t)
+	}, sees: sent.note, anyWay: true})
 	sent.take()
 	streamed := func(cancel func(turn *acp.Turn, end context.CancelFunc)) func() (*acp.PromptResponse, error) {
 		ctx, end := context.WithCancel(t.Context())
@@ -73,11 +65,7 @@ func TestADD8_CancellationBeforeTheNextPrompt(t *testing.T) {
 			return streamed(func(turn *acp.Turn, _ context.CancelFunc) { turn.Cancel() })
 		},
 		"session.Cancel": func() func() (*acp.PromptResponse, error) {
-			return streamed(func(*acp.Turn, context.CancelFunc) {
-				if err := session.Cancel(t.Context()); err != nil {
-					t.Error(err)
-				}
-			})
+			return streamed(func(*acp.Turn, context.CancelFunc) { must.Do(t, session.Cancel(t.Context())) })
 		},
 		"end of the stream's context": func() func() (*acp.PromptResponse, error) {
 			return streamed(func(_ *acp.Turn, end context.CancelFunc) { end() })
@@ -110,71 +98,10 @@ func TestADD8_CancellationBeforeTheNextPrompt(t *testing.T) {
 			}
 		})
 	}
-	must.Do(t, errors.Join(conn.Close(), agent.Wait()))
 }
 
 func (s *sentMethods) sofar() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.list
-}
-
-// Updates of a streamed turn go to its loop, all others to the handler, and none to both.
-func TestUpdatesBesideAStreamedTurn(t *testing.T) {
-	var mu sync.Mutex
-	var handled []string
-	after := make(chan struct{}, 2) // what came behind a streamed turn
-	text := func(u acp.SessionUpdate) string {
-		chunk, _ := u.Variant.(*acp.SessionUpdateAgentMessageChunk)
-		if chunk == nil {
-			return "?"
-		}
-		text := chunk.Content.Text()
-		return text
-	}
-	conn, _ := pairThat(t, map[string]string{"PRM-13": "the agent says more after its answer"}, acp.AgentHandlers{
-		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			word := req.Prompt[0].Text()
-			err := errors.Join(s.Update(ctx, acp.AgentMessageText(word+" 1")), s.Update(ctx, acp.AgentMessageText(word+" 2")))
-			acp.AfterResponse(ctx, func(ctx context.Context) {
-				if err := s.Update(ctx, acp.AgentMessageText("after "+word)); err != nil {
-					t.Error(err)
-				}
-			})
-			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, err
-		},
-	}, nil, acp.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
-			mu.Lock()
-			defer mu.Unlock()
-			handled = append(handled, text(n.Update))
-			if text(n.Update) == "after s" {
-				after <- struct{}{}
-			}
-			return nil
-		},
-	}, nil)
-	session := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"}))(t)
-	var streamed []string
-	for range 2 {
-		turn := session.Stream(t.Context(), acp.TextBlock("s"))
-		for u := range turn.Updates() {
-			streamed = append(streamed, text(u))
-		}
-		must.Get(turn.Result())(t)
-		<-after
-		must.Get(session.Prompt(t.Context(), acp.TextBlock("p")))(t)
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	// What a turn sends after its answer may be read when the next one has been started already.
-	isLate := func(s string) bool { return s == "after p" }
-	streamed = slices.DeleteFunc(streamed, isLate)
-	if want := []string{"s 1", "s 2", "s 1", "s 2"}; !slices.Equal(streamed, want) {
-		t.Errorf("the loops got %q", streamed)
-	}
-	got := slices.DeleteFunc(slices.Clone(handled), isLate)
-	if want := []string{"after s", "p 1", "p 2", "after s", "p 1", "p 2"}; !slices.Equal(got, want) {
-		t.Errorf("the handler got %q", handled)
-	}
 }

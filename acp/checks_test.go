@@ -146,6 +146,7 @@ func TestAgentCallsAreChecked(t *testing.T) {
 		"permission, no id":   {"/options/0/optionId", ask(call, acp.AllowOnce("", "A"))},
 		"permission, kind":    {"/options/0/kind", ask(call, acp.PermissionOption{OptionID: "a", Name: "A", Kind: "perhaps"})},
 		"elicit":              {"/elicitationId", func() error { _, err := s.ElicitURL(ctx, "m", "", "https://x"); return err }},
+		"URL, no session":     {"/sessionId", func() error { _, err := nobody.ElicitURL(ctx, "m", "e", "https://x"); return err }},
 		"elicit, no session":  {"/sessionId", func() error { _, err := nobody.ElicitForm(ctx, "m", acp.ElicitationSchema{}); return err }},
 		"elicit, type": {"/requestedSchema/type", func() error {
 			_, err := s.ElicitForm(ctx, "m", acp.ElicitationSchema{Type: "list"})

@@ -14,6 +14,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/must"
+	"github.com/acpgo/sdk/internal/test/ways"
 )
 
 // pairOptions tune the two ends of a pair.
@@ -21,12 +22,16 @@ type pairOptions struct {
 	agent  acp.AgentHandlers
 	client acp.ClientHandlers
 	sees   func(sent bool, message []byte) // shown the client's messages
+	anyWay bool                            // not only in memory
 }
 
 // openPair connects an agent and a client under the tap, and opens a session.
 func openPair(t *testing.T, o pairOptions) (*acp.AgentConn, *acp.ClientSession) {
 	t.Helper()
 	a, c := acp.Pipe()
+	if o.anyWay {
+		a, c = ways.Pipe(t)
+	}
 	if o.agent.NewSession == nil {
 		o.agent.NewSession = newSession
 	}
@@ -150,6 +155,23 @@ func TestPromptBehindCancelledOne(t *testing.T) {
 		}
 		if len(begun) != 2 || begun[1] != "fourth" {
 			t.Errorf("began %q, want first and fourth", begun)
+		}
+	})
+}
+
+// Closing a session ends its turn.
+func TestCloseEndsTheTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		agent := acp.AgentHandlers{Prompt: waits}
+		agent.CloseSession = func(context.Context, *acp.AgentSession, *acp.CloseSessionRequest) (*acp.CloseSessionResponse, error) {
+			return nil, nil
+		}
+		_, session := openPair(t, pairOptions{agent: agent})
+		turn := session.Stream(t.Context(), acp.TextBlock("hello"))
+		synctest.Wait()
+		must.Do(t, session.Close(t.Context()))
+		if res := must.Get(turn.Result())(t); res.StopReason != acp.StopReasonCancelled {
+			t.Errorf("the turn stopped with %q", res.StopReason)
 		}
 	})
 }

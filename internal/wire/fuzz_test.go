@@ -48,7 +48,7 @@ func inflate(text []byte, n int) []byte {
 // FuzzLineReader compares the lines that are read with those that bytes.Split finds.
 func FuzzLineReader(f *testing.F) {
 	for _, text := range []string{
-		"", "\n", "a\nb", "a\r\nb\r\n", "\r\n \n\t\r\n", "a\x00b\n\xff\xfe\n", "\ufeffa\n", "x\nx", "xx\naaa\nx\n", "ab\nabc\nabcd\n", "\ufeff", "\ufeff\ufeff\n", "\xef\xbb",
+		"", "\n", "a\nb", "a\r\nb\r\n", "\r\n \n\t\r\n", "a\x00b\n\xff\xfe\n", "\ufeffa\n", "x\nx", "xx\naaa\nx\n", "ab\nabc\nabcd\n", "\ufeff", "\ufeff\ufeff\n", "\ufeff\n\ufeffa\n", "\xef\xbb", "\xef\xbba", "\xef",
 		"{\"a\":", "{}\n{", "{\"x\":1}", "{,", "   ", "x\n\n\nx\r\n", "\r", "\na\n",
 	} {
 		f.Add([]byte(text), []byte{}, uint16(1), uint32(3), false)

@@ -1,64 +1,9 @@
 package wire
 
 import (
-	"errors"
-	"fmt"
-	"io"
 	"strings"
 	"testing"
-	"testing/iotest"
 )
-
-func TestLineReader(t *testing.T) {
-	long := strings.Repeat("z", 300_000)
-	for _, test := range []struct {
-		in   string
-		want []string // "!" is a line that was too long
-	}{
-		{"", nil},
-		{"\n \n\r\n\t\n", nil},
-		{"a\nb\n", []string{"a", "b"}},
-		{"a\nb", []string{"a", "b"}},
-		{"a\r\nb\r\n", []string{"a\r", "b\r"}},
-		{long[:200_000] + "\nb\n", []string{long[:200_000], "b"}},
-		{long[:200_001] + "\nb\n", []string{"!", "b"}},
-		{long + "\n" + long + "\nb\n" + long + "\n", []string{"!", "!", "b", "!"}},
-		{"a\n" + long, []string{"a", "!"}},
-		{"\ufeffa\n\ufeffb\n", []string{"a", "\ufeffb"}},
-		{"\ufeff\n\ufeffa\n", []string{"\ufeffa"}},
-		{"\ufeff" + long[:200_000], []string{long[:200_000]}},
-		{"\ufeff", nil},
-		{"\xef\xbba", []string{"\xef\xbba"}},
-		{"\xef", []string{"\xef"}},
-	} {
-		for name, wrap := range map[string]func(io.Reader) io.Reader{
-			"whole":           func(r io.Reader) io.Reader { return r },
-			"byte":            iotest.OneByteReader,
-			"half":            iotest.HalfReader,
-			"data with error": iotest.DataErrReader,
-		} {
-			r := NewLineReader(wrap(strings.NewReader(test.in)), 200_000)
-			var got []string
-			var err error
-			for {
-				var line []byte
-				if line, err = r.Next(nil); err == nil {
-					got = append(got, string(line))
-				} else if tooLong, ok := errors.AsType[*LongLine](err); ok {
-					if len(tooLong.Head) > keepEnds || len(tooLong.Tail) > keepEnds {
-						t.Errorf("kept %d bytes", len(tooLong.Head))
-					}
-					got = append(got, "!")
-				} else {
-					break
-				}
-			}
-			if err != io.EOF || fmt.Sprint(got) != fmt.Sprint(test.want) {
-				t.Errorf("%.20q (%s): %d lines, %v", test.in, name, len(got), err)
-			}
-		}
-	}
-}
 
 func TestLineReaderLetsGoOfBigBuffers(t *testing.T) {
 	in := strings.Repeat("x", 6<<20) + "\n" + strings.Repeat("y\n", 100_000)
