@@ -122,15 +122,6 @@ func ToolResult(call acp.ToolCall) string {
 	return text
 }
 
-// CodeBlock returns text as a fenced code block in Markdown.
-func CodeBlock(text string) string {
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
-	return fence + "\n" + strings.TrimSuffix(text, "\n") + "\n" + fence
-}
-
 // ContentText returns content as text for a model: texts themselves, links to resources, and resources with their URIs
 // and texts. A note takes the place of images, audio and binary resources.
 func ContentText(content ...acp.ContentBlock) string {

@@ -2,7 +2,6 @@ package agentkit
 
 import (
 	"context"
-	"errors"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/internal/turns"
@@ -39,26 +38,3 @@ var (
 	// long; see ToolCall and Turn.Stream.
 	ErrTooLarge = turns.ErrTooLarge
 )
-
-// HandlePrompt wraps a handler of prompts so that it leaves nothing open, for acp.AgentHandlers.Prompt:
-//
-//	acp.AgentHandlers{NewSession: a.newSession, Prompt: agentkit.HandlePrompt(a.prompt)}
-//
-// Texts and tool calls started with the handler's context, or one derived from it, belong to the turn. When the handler
-// returns, and before the prompt is answered, open texts are closed, and then open tool calls are closed as failed.
-// This also happens if the turn was cancelled or the handler panics. Nothing can be started with that context
-// afterwards. An error that matches ErrDismissed ends the turn with the stop reason cancelled. Sessions does all of
-// this itself, without HandlePrompt.
-func HandlePrompt(
-	prompt func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error),
-) func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
-	return func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (res *acp.PromptResponse, err error) {
-		ctx, o := turns.With(ctx)
-		defer func() {
-			if ended := o.End(ctx); ended != nil {
-				res, err = nil, errors.Join(err, ended)
-			}
-		}()
-		return undismissed(prompt(ctx, s, req))
-	}
-}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/internal/turns"
@@ -605,4 +606,129 @@ func (ss *sessions) logger() *slog.Logger {
 		return slog.Default()
 	}
 	return ss.config.logger
+}
+
+// Login requires clients to log in before they create, open, fork, list or delete sessions: until then, requests that
+// do so are answered with acp.ErrAuthRequired. A login is valid for one connection. Prompts of open sessions continue
+// after a logout.
+type Login struct {
+	// Methods are the authentication methods that clients are offered.
+	Methods []acp.AuthMethod
+
+	// Run logs a client in with one of the Methods, other than those that run in a terminal; an error refuses it. Run
+	// is required if there is such a method.
+	Run func(ctx context.Context, conn *acp.AgentConn, method acp.AuthMethodID) error
+
+	// Valid, if set, reports whether stored credentials exist, such as those of a login in a terminal, so that the
+	// client need not log in. It is called for each request of a client that has not logged in.
+	Valid func(ctx context.Context, conn *acp.AgentConn) (bool, error)
+
+	// Logout, if set, is called when a client logs out. It removes credentials that Valid would find.
+	Logout func(ctx context.Context, conn *acp.AgentConn) error
+}
+
+// authenticate serves authenticate.
+func (ss *sessions) authenticate(
+	ctx context.Context, conn *acp.AgentConn, req *acp.AuthenticateRequest,
+) (*acp.AuthenticateResponse, error) {
+	if err := ss.config.login.Run(ctx, conn, req.MethodID); err != nil {
+		return nil, err
+	}
+	ss.loginMu.Lock()
+	defer ss.loginMu.Unlock()
+	for conn := range ss.loggedIn {
+		select {
+		case <-conn.Done():
+			delete(ss.loggedIn, conn)
+		default:
+		}
+	}
+	ss.loggedIn[conn] = true
+	return &acp.AuthenticateResponse{}, nil
+}
+
+// logout serves logout.
+func (ss *sessions) logout(ctx context.Context, conn *acp.AgentConn, _ *acp.LogoutRequest) (*acp.LogoutResponse,
+	error) {
+	if logout := ss.config.login.Logout; logout != nil {
+		if err := logout(ctx, conn); err != nil {
+			return nil, err
+		}
+	}
+	ss.loginMu.Lock()
+	defer ss.loginMu.Unlock()
+	delete(ss.loggedIn, conn)
+	return &acp.LogoutResponse{}, nil
+}
+
+// authorize refuses a client that has to log in.
+func (ss *sessions) authorize(ctx context.Context, conn *acp.AgentConn) error {
+	login := ss.config.login
+	if login == nil {
+		return nil
+	}
+	ss.loginMu.Lock()
+	ok := ss.loggedIn[conn]
+	ss.loginMu.Unlock()
+	var err error
+	if !ok && login.Valid != nil {
+		ok, err = login.Valid(ctx, conn)
+	}
+	if err == nil && !ok {
+		err = acp.ErrAuthRequired
+	}
+	return err
+}
+
+func (ss *sessions) forkSession(
+	ctx context.Context, session *acp.AgentSession, req *acp.ForkSessionRequest,
+) (*acp.ForkSessionResponse, error) {
+	if err := ss.authorize(ctx, session.Conn()); err != nil {
+		return nil, err
+	}
+	res, err := ss.Fork(ctx, session.Conn(), session.ID(), &acp.NewSessionRequest{
+		Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
+		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &acp.ForkSessionResponse{SessionID: res.SessionID, Modes: res.Modes, ConfigOptions: res.ConfigOptions}, nil
+}
+
+// Fork creates and opens a session that begins with the history and the state of another stored session, which may be
+// open. It requires a store. With Config.Fork, session/fork calls it. Otherwise it is for agents that offer forking in
+// their own way: the client then learns the new session's id from the agent's answer, or from session/list.
+func (ss *sessions) Fork(
+	ctx context.Context, conn *acp.AgentConn, from acp.SessionID, req *acp.NewSessionRequest,
+) (*acp.NewSessionResponse, error) {
+	store := ss.config.store
+	if store == nil {
+		return nil, fmt.Errorf("agentkit: Fork: %w", errors.ErrUnsupported)
+	}
+	if s, err := ss.lookup(conn.Session(from)); err == nil {
+		if err := s.flush(); err != nil {
+			return nil, err
+		}
+	}
+	info, err := store.Get(ctx, from)
+	if err != nil {
+		return nil, ss.answer(from, err)
+	}
+	id, now, cwd := newID(), time.Now(), filepath.Clean(req.Cwd)
+	err = sessionstore.Fork(ctx, store, from, sessionstore.Info{
+		ID: id, Cwd: cwd, AdditionalDirectories: req.AdditionalDirectories, Title: info.Title, Created: now, Updated: now,
+	})
+	if err != nil {
+		return nil, ss.answer(from, err)
+	}
+	o := &Opening{
+		Reason: Forked, Cwd: cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
+		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
+	}
+	s, err := ss.opening(ctx, conn.Session(id), o)
+	if err != nil {
+		return nil, errors.Join(err, store.Delete(context.WithoutCancel(ctx), id))
+	}
+	return &acp.NewSessionResponse{SessionID: s.ID(), Modes: s.modeState(), ConfigOptions: s.optionState()}, nil
 }

@@ -21,6 +21,15 @@ func PromptText(req *acp.PromptRequest) string {
 	return strings.Join(texts, "\n")
 }
 
+// CodeBlock returns text as a fenced code block in Markdown.
+func CodeBlock(text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + "\n" + strings.TrimSuffix(text, "\n") + "\n" + fence
+}
+
 // Text is an io.Writer and io.StringWriter that sends its text to the client as one message or one thought, in pieces,
 // as it is written.
 //

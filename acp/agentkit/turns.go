@@ -4,17 +4,23 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/internal/turns"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/sessionstore"
+	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // Turn is a prompt being answered, in its session. Its methods are safe for concurrent use, until Config.Prompt
@@ -341,6 +347,29 @@ func (t *turn) handle(ctx context.Context, req *acp.PromptRequest) (*acp.PromptR
 	return t.sessions.config.prompt(ctx, t, req)
 }
 
+// HandlePrompt wraps a handler of prompts so that it leaves nothing open, for acp.AgentHandlers.Prompt:
+//
+//	acp.AgentHandlers{NewSession: a.newSession, Prompt: agentkit.HandlePrompt(a.prompt)}
+//
+// Texts and tool calls started with the handler's context, or one derived from it, belong to the turn. When the handler
+// returns, and before the prompt is answered, open texts are closed, and then open tool calls are closed as failed.
+// This also happens if the turn was cancelled or the handler panics. Nothing can be started with that context
+// afterwards. An error that matches ErrDismissed ends the turn with the stop reason cancelled. Sessions does all of
+// this itself, without HandlePrompt.
+func HandlePrompt(
+	prompt func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error),
+) func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
+	return func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (res *acp.PromptResponse, err error) {
+		ctx, o := turns.With(ctx)
+		defer func() {
+			if ended := o.End(ctx); ended != nil {
+				res, err = nil, errors.Join(err, ended)
+			}
+		}()
+		return undismissed(prompt(ctx, s, req))
+	}
+}
+
 // undismissed turns the failure of a turn into a cancellation, if the user dismissed a question.
 func undismissed(res *acp.PromptResponse, err error) (*acp.PromptResponse, error) {
 	if errors.Is(err, ErrDismissed) {
@@ -514,4 +543,281 @@ func (t *turn) answer(ctx context.Context) (*acp.PromptResponse, error) {
 	}
 	res := *t.response
 	return &res, nil
+}
+
+// Command is a command with which a prompt may begin, such as "/plan".
+type Command[S any] struct {
+	// Name is the command without the slash. It has no white space.
+	Name string
+	// Description says what the command does.
+	Description string
+	// Hint, if set, says what to write after the command.
+	Hint string
+	// Run answers a prompt that begins with the command, in place of Config.Prompt. input is the text after the
+	// command, without white space around it; Turn.Request has the rest of the prompt. If Run returns nil, the turn
+	// ends with the stop reason end_turn. For commands that need another stop reason, use Opening.Commands and answer
+	// them in Config.Prompt. A prompt that Turn.NextPrompt returns runs no command.
+	Run func(ctx context.Context, t *Turn[S], input string) error
+}
+
+// command is a Command for turns.
+type command struct {
+	name string
+	sent acp.AvailableCommand
+	run  func(ctx context.Context, t *turn, input string) error
+}
+
+func newCommand[S any](c Command[S]) command {
+	return command{
+		name: c.Name, sent: acp.SlashCommand(c.Name, c.Description, c.Hint),
+		run: func(ctx context.Context, t *turn, input string) error { return c.Run(ctx, t.outer.(*Turn[S]), input) },
+	}
+}
+
+// checkCommands panics if two commands have the same name, or if a command is not complete.
+func checkCommands[S any](commands []Command[S]) {
+	seen := map[string]bool{}
+	for _, c := range commands {
+		if c.Name == "" || strings.ContainsFunc(c.Name, unicode.IsSpace) || c.Run == nil || seen[c.Name] {
+			panic(fmt.Sprintf("agentkit: NewSessions: the command %q must have a name of its own, without white space, and Run",
+				c.Name))
+		}
+		seen[c.Name] = true
+	}
+}
+
+// commands returns the author's commands in the form that clients get.
+func (ss *sessions) commands() (commands []acp.AvailableCommand) {
+	for _, c := range ss.config.commands {
+		commands = append(commands, c.sent)
+	}
+	return commands
+}
+
+// command finds the command with which a prompt begins.
+func (ss *sessions) command(req *acp.PromptRequest) (run func(context.Context, *turn, string) error, input string,
+	ok bool) {
+	text, ok := strings.CutPrefix(strings.TrimSpace(PromptText(req)), "/")
+	if !ok {
+		return nil, "", false
+	}
+	name := text
+	if i := strings.IndexFunc(text, unicode.IsSpace); i >= 0 {
+		name, input = text[:i], strings.TrimSpace(text[i:])
+	}
+	for _, c := range ss.config.commands {
+		if c.name == name {
+			return c.run, input, true
+		}
+	}
+	return nil, "", false
+}
+
+// keyed is a prompt with an idempotency key: the client may send it again, when its connection was lost.
+type keyed struct {
+	Key        string         `json:"key"`
+	Digest     string         `json:"digest"`               // of its content
+	StopReason acp.StopReason `json:"stopReason,omitempty"` // empty as long as it is not known
+	Message    acp.MessageID  `json:"message,omitempty"`    // its id in the store
+
+	turn  *turn // which has it
+	begun bool  // it is in the conversation
+}
+
+// maxKeyed is how many of them are remembered of a session; older ones are forgotten.
+const maxKeyed = 64
+
+// keyOf returns the key of a prompt, or "".
+func keyOf(req *acp.PromptRequest) (key string) {
+	if _, err := req.Meta.Get(translate.MetaIdempotencyKey, &key); err != nil {
+		return "" // it is not one
+	}
+	return digest([]byte(key))
+}
+
+func digest(text []byte) string {
+	if len(text) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	return base64.RawStdEncoding.EncodeToString(sum[:16])
+}
+
+// known answers a prompt that the session has had before. It remembers any other one with a key.
+func (s *session) known(req *acp.PromptRequest) (*acp.PromptResponse, error) {
+	key := keyOf(req)
+	if key == "" {
+		return nil, nil
+	}
+	text, err := json.Marshal(req.Prompt)
+	if err != nil {
+		return nil, err
+	}
+	content := digest(text)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.keyed, func(k keyed) bool { return k.Key == key })
+	if i < 0 {
+		s.keyed = append(s.keyed[max(0, len(s.keyed)-maxKeyed+1):], keyed{Key: key, Digest: content})
+		return nil, nil
+	}
+	switch k := s.keyed[i]; {
+	case k.Digest != content:
+		return nil, acp.InvalidParamsf("the idempotency key belongs to another prompt")
+	case k.StopReason != "":
+		res := &acp.PromptResponse{StopReason: k.StopReason}
+		return res, res.Meta.Set(translate.MetaIdempotencyKey, k.Message)
+	}
+	data, err := json.Marshal(map[string]string{translate.MetaIdempotencyKey: "unknown"})
+	return nil, errors.Join(&rpc.Error{
+		Code: rpc.ErrInternal, Message: "The prompt was sent before, and its outcome is not known", Data: data,
+	}, err)
+}
+
+// forget frees the key of a prompt that did not become part of the conversation.
+func (s *session) forget(req *acp.PromptRequest) {
+	key := keyOf(req)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keyed = slices.DeleteFunc(s.keyed, func(k keyed) bool { return k.Key == key })
+}
+
+// takes records that the turn has a prompt, which has been stored if there is a store.
+func (t *turn) takes(req *acp.PromptRequest) {
+	key := keyOf(req)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := slices.IndexFunc(t.keyed, func(k keyed) bool { return k.Key == key }); i >= 0 {
+		k := &t.keyed[i]
+		k.turn, k.begun = t, true
+		if n := len(t.stored); n > 0 {
+			k.Message = t.stored[n-1]
+		}
+	}
+}
+
+// outcome records how the turn has ended, for the prompts that it has.
+func (t *turn) outcome(ctx context.Context) {
+	reason := acp.StopReasonEndTurn
+	switch {
+	case errors.Is(context.Cause(ctx), acp.ErrTurnCancelled):
+		reason = acp.StopReasonCancelled
+	case t.err != nil || ctx.Err() != nil:
+		reason = ""
+	case t.response != nil && t.response.StopReason != "":
+		reason = t.response.StopReason
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if errors.Is(t.err, acp.ErrAuthRequired) || errors.Is(t.err, acp.ErrInvalidParams) { // the prompt is refused
+		t.keyed = slices.DeleteFunc(t.keyed, func(k keyed) bool { return k.turn == t })
+	}
+	for i, k := range t.keyed {
+		if k.turn == t {
+			t.keyed[i].StopReason, t.keyed[i].turn = reason, nil
+		}
+	}
+}
+
+// rememberKeys writes the prompts with keys into what is stored of the session.
+func (s *session) rememberKeys(_ *sessionstore.Record, state *saved) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state.Keyed = slices.DeleteFunc(slices.Clone(s.keyed), func(k keyed) bool { return !k.begun })
+	return nil
+}
+
+// steerRequest is the request of plain.SteerMethod.
+type steerRequest struct {
+	SessionID acp.SessionID      `json:"sessionId"`
+	Prompt    []acp.ContentBlock `json:"prompt"`
+	Meta      acp.Meta           `json:"_meta"`
+}
+
+// promptRequired is an answer that clients opt in to in their request: it says that the client must send the message as
+// a prompt. Other clients expect the message to be taken, or an error.
+const promptRequired = "promptRequired"
+
+// EntersTurn implements engine.Enterer: it marks the request as part of the running turn.
+func (*steerRequest) EntersTurn() {}
+
+func (r *steerRequest) allowsPromptRequired() bool {
+	var steering struct {
+		IdleBehavior string `json:"idleBehavior"`
+	}
+	ok, err := r.Meta.Get(plain.SteerKey, &steering)
+	return ok && err == nil && steering.IdleBehavior == promptRequired
+}
+
+type steerResponse struct {
+	Outcome string `json:"outcome"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// advertise extends the hook that edits the answer to initialize with extensions, and with those for cancelling one
+// tool call and for idempotency keys if the client has them.
+func advertise(
+	edit func(context.Context, *acp.InitializeRequest, *acp.InitializeResponse) error, extensions []string,
+) func(context.Context, *acp.InitializeRequest, *acp.InitializeResponse) error {
+	return func(ctx context.Context, req *acp.InitializeRequest, res *acp.InitializeResponse) error {
+		all := extensions
+		for _, key := range []string{plain.CancelKey, translate.MetaIdempotencyKey} {
+			if advertises(req, key) {
+				all = append(slices.Clip(all), key)
+			}
+		}
+		for _, key := range all {
+			if err := res.Meta.Set(key, map[string]bool{"supported": true}); err != nil {
+				return err
+			}
+		}
+		if edit == nil {
+			return nil
+		}
+		return edit(ctx, req, res)
+	}
+}
+
+// steer offers a message to the running turn. If no turn is running, or it ends without taking the message, the message
+// is dropped: a turn that no prompt has begun would have no answer to end it. Messages are answered in their order: a
+// client may send those that were dropped as prompts.
+func (ss *sessions) steer(ctx context.Context, conn *acp.AgentConn, req *steerRequest) (*steerResponse, error) {
+	s, release, err := ss.open.Use(conn, req.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	ctx, end := s.life.Within(ctx)
+	defer end()
+	p := &prompt{
+		req: &acp.PromptRequest{SessionID: req.SessionID, Prompt: req.Prompt}, ctx: ctx, decided: make(chan struct{}),
+		answered: make(chan struct{}),
+	}
+	engine.AfterResponse(ctx, func(context.Context) { close(p.answered) })
+	if err := s.join(ctx, p); err != nil {
+		return nil, err
+	}
+	if p.before != nil {
+		select {
+		case <-p.before:
+		case <-ctx.Done():
+		}
+	}
+	if p.taken {
+		return &steerResponse{Outcome: "injected"}, nil
+	}
+	if !req.allowsPromptRequired() {
+		return nil, acp.ErrInvalidRequest.WithMessagef("Invalid request: no turn of the session takes the message")
+	}
+	return &steerResponse{Outcome: promptRequired, Reason: "noRunningTurn"}, nil
+}
+
+// sendBack decides the waiting messages that can only go to the turn that has just ended; mu is held.
+func (s *session) sendBack() {
+	s.waiting = slices.DeleteFunc(s.waiting, func(p *prompt) bool {
+		if p.steers() {
+			close(p.decided)
+		}
+		return p.steers()
+	})
 }
