@@ -3,12 +3,8 @@ package gen
 import (
 	"crypto/sha256"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/acpgo/sdk/internal/test/must"
 )
 
 func TestParseVersions(t *testing.T) {
@@ -24,23 +20,6 @@ func TestParseVersions(t *testing.T) {
 		if got := fmt.Sprint(err); err != nil && got != test.want || err == nil && (test.want != "" || len(versions) != 1) {
 			t.Errorf("%s: got %v, %v", test.name, versions, err)
 		}
-	}
-}
-
-// schema/VERSIONS describes the files.
-func TestVersionsOfTheRepository(t *testing.T) {
-	text := must.Get(os.ReadFile("../schema/VERSIONS"))(t)
-	versions := must.Get(ParseVersions(string(text)))(t)
-	for _, v := range versions {
-		data, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(v.Path)))
-		if err != nil {
-			t.Error(err)
-		} else if _, err := Source([]Version{v}, data); err != nil {
-			t.Errorf("%s: %v", v.Path, err)
-		}
-	}
-	if len(versions) != 4 {
-		t.Errorf("got %d schemas, want 4", len(versions))
 	}
 }
 

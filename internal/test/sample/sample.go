@@ -336,14 +336,13 @@ func (d *document) commit(out map[string]any, list, copied []any, own map[string
 		open, fallback := false, false
 		for i, branch := range list {
 			fallback = fallback || out["type"] != "object" && len(d.types(branch, 0)) == len(allTypes)
-			required, members := []any{}, map[string][]any{}
-			d.members(branch, &required, members, map[string]bool{})
+			required, members := d.members(branch)
 			if members[tag] != nil {
 				aware = append(aware, copied[i])
 			}
 			if signature := d.signature(required, members, tag); signature != nil {
 				signatures = append(signatures, map[string]any{"if": signature, "then": copied[i]})
-			} else if slices.Contains(required, any(tag)) && len(d.valuesOf(members[tag])) == 0 {
+			} else if slices.Contains(required, any(tag)) && len(d.listedValues(members[tag]...)) == 0 {
 				open = true
 			}
 		}
@@ -431,7 +430,7 @@ func (d *document) signature(required []any, members map[string][]any, tag strin
 			properties[name.(string)] = map[string]any{"type": types}
 		}
 	}
-	values := d.valuesOf(members[tag])
+	values := d.listedValues(members[tag]...)
 	if len(values) != 1 {
 		return nil
 	}
@@ -442,72 +441,71 @@ func (d *document) signature(required []any, members map[string][]any, tag strin
 	return map[string]any{"type": "object", "required": required, "properties": properties}
 }
 
-// valuesOf returns the strings and numbers that the schemas list.
-func (d *document) valuesOf(schemas []any) (out []any) {
-	for _, schema := range schemas {
-		out = append(out, d.listedValues(schema, map[string]bool{})...)
+// parts returns a schema with those that it refers to and combines, but not the branches of choices.
+func (d *document) parts(schema any, seen map[string]bool) (out []map[string]any) {
+	m, ok := schema.(map[string]any)
+	if !ok {
+		return nil
+	}
+	out = append(out, m)
+	if ref, ok := m["$ref"].(string); ok && !seen[ref] {
+		seen[ref] = true
+		out = append(out, d.parts(d.target(ref), seen)...)
+	}
+	for _, below := range listOf(m["allOf"]) {
+		out = append(out, d.parts(below, seen)...)
 	}
 	return out
 }
 
-// members adds the names of the members that the objects of a schema must have, and the schemas of all members. It
-// ignores the branches of choices.
-func (d *document) members(schema any, required *[]any, members map[string][]any, seen map[string]bool) {
-	m, _ := schema.(map[string]any)
-	for _, name := range listOf(m["required"]) {
-		if !slices.Contains(*required, name) {
-			*required = append(*required, name)
+// members returns the names of the members that the objects of a schema must have, and the schemas of all members.
+func (d *document) members(schema any) (required []any, members map[string][]any) {
+	required, members = []any{}, map[string][]any{}
+	for _, m := range d.parts(schema, map[string]bool{}) {
+		for _, name := range listOf(m["required"]) {
+			if !slices.Contains(required, name) {
+				required = append(required, name)
+			}
+		}
+		properties, _ := m["properties"].(map[string]any)
+		for name, p := range properties {
+			members[name] = append(members[name], p)
 		}
 	}
-	properties, _ := m["properties"].(map[string]any)
-	for name, p := range properties {
-		members[name] = append(members[name], p)
-	}
-	if ref, ok := m["$ref"].(string); ok && !seen[ref] {
-		seen[ref] = true
-		d.members(d.target(ref), required, members, seen)
-	}
-	for _, below := range listOf(m["allOf"]) {
-		d.members(below, required, members, seen)
-	}
+	return required, members
 }
 
 // types returns the types that the values of a schema may have. It treats integers and numbers alike.
 func (d *document) types(schema any, depth int) []string {
-	m, ok := schema.(map[string]any)
-	if !ok || depth > 20 {
-		return allTypes
-	}
 	out := slices.Clone(allTypes)
+	if depth > 20 {
+		return out
+	}
 	both := func(types []string) {
 		out = slices.DeleteFunc(out, func(t string) bool { return !slices.Contains(types, t) })
 	}
-	list := listOf(m["type"])
-	if t, ok := m["type"].(string); ok {
-		list = []any{t}
-	}
-	if list != nil {
-		both(typesOf(list, func(t any) string { s, _ := t.(string); return s }))
-	}
-	if values, ok := m["enum"].([]any); ok {
-		both(typesOf(values, typeOf))
-	}
-	if c, ok := m["const"]; ok {
-		both(typesOf([]any{c}, typeOf))
-	}
-	if ref, ok := m["$ref"].(string); ok {
-		both(d.types(d.target(ref), depth+1))
-	}
-	for _, below := range listOf(m["allOf"]) {
-		both(d.types(below, depth+1))
-	}
-	for _, keyword := range branchLists {
-		if branches, ok := m[keyword].([]any); ok {
-			var any []string
-			for _, below := range branches {
-				any = append(any, d.types(below, depth+1)...)
+	for _, m := range d.parts(schema, map[string]bool{}) {
+		list := listOf(m["type"])
+		if t, ok := m["type"].(string); ok {
+			list = []any{t}
+		}
+		if list != nil {
+			both(typesOf(list, func(t any) string { s, _ := t.(string); return s }))
+		}
+		if values, ok := m["enum"].([]any); ok {
+			both(typesOf(values, typeOf))
+		}
+		if c, ok := m["const"]; ok {
+			both(typesOf([]any{c}, typeOf))
+		}
+		for _, keyword := range branchLists {
+			if branches, ok := m[keyword].([]any); ok {
+				var any []string
+				for _, below := range branches {
+					any = append(any, d.types(below, depth+1)...)
+				}
+				both(any)
 			}
-			both(any)
 		}
 	}
 	return out
@@ -651,49 +649,39 @@ func (d *document) loosen(m, out map[string]any, c context) {
 // tags adds the members for which a branch lists strings or numbers to tags. It adds those with one value that are not
 // in choices inside the branch to own, unless own is nil.
 func (d *document) tags(branch any, tags map[string][]any, own, seen map[string]bool) {
-	m, _ := branch.(map[string]any)
-	properties, _ := m["properties"].(map[string]any)
-	for name, p := range properties {
-		if values := d.listedValues(p, map[string]bool{}); len(values) > 0 {
-			tags[name] = append(tags[name], values...)
-			if own != nil && len(values) == 1 {
-				own[name] = true
+	for _, m := range d.parts(branch, seen) {
+		properties, _ := m["properties"].(map[string]any)
+		for name, p := range properties {
+			if values := d.listedValues(p); len(values) > 0 {
+				tags[name] = append(tags[name], values...)
+				if own != nil && len(values) == 1 {
+					own[name] = true
+				}
 			}
 		}
-	}
-	if ref, ok := m["$ref"].(string); ok && !seen[ref] {
-		seen[ref] = true
-		d.tags(d.target(ref), tags, own, seen)
-	}
-	for _, below := range listOf(m["allOf"]) {
-		d.tags(below, tags, own, seen)
-	}
-	for _, keyword := range branchLists {
-		for _, below := range listOf(m[keyword]) {
-			d.tags(below, tags, nil, seen)
+		for _, keyword := range branchLists {
+			for _, below := range listOf(m[keyword]) {
+				d.tags(below, tags, nil, seen)
+			}
 		}
 	}
 }
 
-// listedValues returns the strings and numbers that a schema lists.
-func (d *document) listedValues(schema any, seen map[string]bool) (out []any) {
-	m, _ := schema.(map[string]any)
-	values := listOf(m["enum"])
-	if c, ok := m["const"]; ok {
-		values = []any{c}
-	}
-	for _, v := range values {
-		switch v.(type) {
-		case string, json.Number:
-			out = append(out, v)
+// listedValues returns the strings and numbers that the schemas list.
+func (d *document) listedValues(schemas ...any) (out []any) {
+	for _, schema := range schemas {
+		for _, m := range d.parts(schema, map[string]bool{}) {
+			values := listOf(m["enum"])
+			if c, ok := m["const"]; ok {
+				values = []any{c}
+			}
+			for _, v := range values {
+				switch v.(type) {
+				case string, json.Number:
+					out = append(out, v)
+				}
+			}
 		}
-	}
-	if ref, ok := m["$ref"].(string); ok && !seen[ref] {
-		seen[ref] = true
-		out = append(out, d.listedValues(d.target(ref), seen)...)
-	}
-	for _, below := range listOf(m["allOf"]) {
-		out = append(out, d.listedValues(below, seen)...)
 	}
 	return out
 }
