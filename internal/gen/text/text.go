@@ -18,9 +18,6 @@ import (
 // Other invisible characters are escaped as in a Go string: control characters, characters that change the direction of
 // the text, zero-width characters, the byte order mark, and bytes that are not UTF-8.
 func Line(s string) string {
-	if plain(s) {
-		return s
-	}
 	var b strings.Builder
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
@@ -58,15 +55,6 @@ func Brief(s string) string {
 		}
 	}
 	return Line(s[:head]) + " … " + Line(s[tail:])
-}
-
-func plain(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return true
 }
 
 // Comment returns s as a one-line Go comment. The comment is not a directive, because directives have no space at their
