@@ -285,7 +285,7 @@ func again[R any](
 	}
 	posted := new(atomic.Bool)
 	res, err = request(context.WithValue(ctx, postedKey{}, posted), session)
-	unsent := v.comesBack() && !posted.Load() && !errors.Is(err, errNotRun) && !errors.Is(err, errSlow) && ctx.Err() == nil
+	unsent := v.overHTTP() && !posted.Load() && !errors.Is(err, errNotRun) && !errors.Is(err, errSlow) && ctx.Err() == nil
 	if err != nil && (forgotten(err) || unsent) {
 		if session, err = v.running(ctx, session); err != nil {
 			return res, err
@@ -400,15 +400,13 @@ func (e *presentableError) Unwrap() error { return e.err }
 // because their paths and queries may be secrets. The log has the whole text.
 func (v *server) presentable(err error) error {
 	text := err.Error()
-	switch v.config.Variant.(type) {
-	case *acp.MCPServerHTTP, *acp.MCPServerSSE:
+	if v.overHTTP() { // others have no address that could contain a token
 		text = addresses.ReplaceAllStringFunc(text, func(found string) string {
 			if methods.MatchString(found) {
 				return found
 			}
 			return "…"
 		})
-	default: // no address that could contain a token
 	}
 	text = shorten(text, maxReason)
 	if text == err.Error() {

@@ -218,7 +218,7 @@ func (v *server) run() {
 	if !started && forgotten(err) { // between its answers to initialize and to tools/list
 		started, err = v.serve()
 	}
-	for tries, lost, again := 0, time.Now(), started; started && v.comesBack() && v.set.ctx.Err() == nil; tries++ {
+	for tries, lost, again := 0, time.Now(), started; started && v.overHTTP() && v.set.ctx.Err() == nil; tries++ {
 		v.set.change(func() {
 			if v.useful || again && time.Since(began) > v.set.opts.StartTime {
 				tries, lost = 0, time.Now()
@@ -252,8 +252,9 @@ func (v *server) run() {
 	v.set.change(func() { v.state, v.session, v.tools, v.stale = gone, nil, nil, time.Time{} })
 }
 
-// comesBack reports whether a server that has been lost can be connected anew: a process would have lost its state.
-func (v *server) comesBack() bool {
+// overHTTP reports whether a server is one over HTTP or SSE. One that has been lost can be connected anew: a process
+// would have lost its state.
+func (v *server) overHTTP() bool {
 	switch v.config.Variant.(type) {
 	case *acp.MCPServerHTTP, *acp.MCPServerSSE:
 		return true

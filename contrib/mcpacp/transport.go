@@ -66,19 +66,16 @@ func (v *server) dial() (*link, error) {
 		t := transportFunc(func(ctx context.Context) (mcp.Connection, error) { return conn, conn.open(ctx, process) })
 		return &link{transport: t, abort: func() { _ = conn.Close() }, ended: conn.reason}, nil
 	case *acp.MCPServerHTTP:
-		client, abort, foreign, err := v.httpClient(config.URL, config.Headers)
-		if err != nil {
-			return nil, err
-		}
-		t := &mcp.StreamableClientTransport{Endpoint: config.URL, HTTPClient: client, MaxEventSize: v.set.opts.MaxMessage}
-		return &link{transport: t, abort: abort, polite: true, ended: foreign}, nil
+		l, client, err := v.httpLink(config.URL, config.Headers)
+		l.transport = &mcp.StreamableClientTransport{Endpoint: config.URL, HTTPClient: client,
+			MaxEventSize: v.set.opts.MaxMessage}
+		l.polite = true
+		return l, err
 	case *acp.MCPServerSSE:
-		client, abort, foreign, err := v.httpClient(config.URL, config.Headers)
-		if err != nil {
-			return nil, err
-		}
-		t := &mcp.SSEClientTransport{Endpoint: config.URL, HTTPClient: client, MaxEventSize: v.set.opts.MaxMessage}
-		return &link{transport: t, abort: abort, ended: foreign}, nil
+		l, client, err := v.httpLink(config.URL, config.Headers)
+		l.transport = &mcp.SSEClientTransport{Endpoint: config.URL, HTTPClient: client,
+			MaxEventSize: v.set.opts.MaxMessage}
+		return l, err
 	case *acp.MCPServerACP:
 		conn := newACPConn(v.set.session.Conn(), config.ServerID)
 		conn.to = v
@@ -300,14 +297,11 @@ func (p *pace) wait(cost time.Duration, stop <-chan struct{}) {
 	}
 }
 
-// httpClient returns a client whose requests end with abort, have the declared headers, and whose responses are
-// bounded. foreign is why a request was not sent to another origin, which the MCP SDK does not say in each case.
-func (v *server) httpClient(endpoint string, headers []acp.HTTPHeader) (_ *http.Client, abort func(),
-	foreign func() error, err error) {
+// httpLink returns a link without a transport, and its client, whose requests end with abort, have the declared
+// headers, and whose responses are bounded. ended is why a request was not sent to another origin, which the MCP SDK
+// does not say in each case.
+func (v *server) httpLink(endpoint string, headers []acp.HTTPHeader) (*link, *http.Client, error) {
 	target, err := url.Parse(endpoint)
-	if err != nil {
-		return nil, nil, nil, err
-	}
 	base := &http.Transport{Proxy: http.ProxyFromEnvironment}
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &roundTripper{server: v, base: base, ctx: ctx, target: target, headers: http.Header{},
@@ -315,16 +309,16 @@ func (v *server) httpClient(endpoint string, headers []acp.HTTPHeader) (_ *http.
 	for _, h := range headers {
 		t.headers.Add(h.Name, h.Value)
 	}
-	abort = func() {
+	abort := func() {
 		cancel()
 		base.CloseIdleConnections()
 	}
-	foreign = func() error {
+	foreign := func() error {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		return t.foreign
 	}
-	return &http.Client{Transport: t}, abort, foreign, nil
+	return &link{abort: abort, ended: foreign}, &http.Client{Transport: t}, err
 }
 
 type roundTripper struct {

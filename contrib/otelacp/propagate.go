@@ -53,7 +53,7 @@ func (c *connection) parent(ctx context.Context, call *rpc.CallInfo) context.Con
 // connection was made. It reports whether there was any.
 func (t *telemetry) remote(ctx context.Context, call *rpc.CallInfo) (parent context.Context, sent bool) {
 	if len(call.Meta) > 0 {
-		parent = t.propagator.Extract(trace.ContextWithSpanContext(ctx, trace.SpanContext{}), metaCarrier(call.Meta))
+		parent = t.propagator.Extract(trace.ContextWithSpanContext(ctx, trace.SpanContext{}), received(call.Meta))
 		return parent, trace.SpanContextFromContext(parent).IsValid()
 	}
 	if trace.SpanContextFromContext(ctx).IsValid() {
@@ -62,40 +62,17 @@ func (t *telemetry) remote(ctx context.Context, call *rpc.CallInfo) (parent cont
 	return ctx, false
 }
 
-// metaCarrier is _meta in the form that propagators read.
-type metaCarrier codec.Meta
-
 // maxMember is the longest member that is examined, in bytes: W3C allows baggage of 8192.
 const maxMember = 16 << 10
 
-// Get returns a member, or "" if it is not a string.
-func (m metaCarrier) Get(name string) string {
-	raw := m[name]
-	if len(raw) < 2 || len(raw) > maxMember || raw[0] != '"' {
-		return ""
-	}
-	switch name {
-	case memberParent, memberState, memberBaggage:
-	default:
-		return ""
-	}
-	var value string
-	if err := json.Unmarshal(raw, &value); err != nil {
-		return ""
-	}
-	return value
-}
-
-// Set does nothing: received parameters are not changed.
-func (metaCarrier) Set(string, string) {}
-
-// Keys returns the names of the members that may be read.
-func (m metaCarrier) Keys() []string {
-	var names []string
+// received returns the members of _meta that propagators may read.
+func received(meta codec.Meta) propagation.MapCarrier {
+	members := propagation.MapCarrier{}
 	for _, name := range []string{memberParent, memberState, memberBaggage} {
-		if _, ok := m[name]; ok {
-			names = append(names, name)
+		var value string
+		if raw := meta[name]; len(raw) <= maxMember && json.Unmarshal(raw, &value) == nil && value != "" {
+			members[name] = value
 		}
 	}
-	return names
+	return members
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/sessionstore/storetest"
 	"github.com/acpgo/sdk/contrib/sqlitestore"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -42,23 +43,13 @@ func open(tb testing.TB, dir string) sessionstore.Store {
 
 func openWith(tb testing.TB, path string, opts *sqlitestore.Options) *sqlitestore.Store {
 	tb.Helper()
-	store, err := sqlitestore.Open(tb.Context(), path, opts)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	store := must.Get(sqlitestore.Open(tb.Context(), path, opts))(tb)
 	tb.Cleanup(func() {
 		if err := store.Close(); err != nil && !errors.Is(err, sessionstore.ErrClosed) {
 			tb.Errorf("closing: %v", err)
 		}
 	})
 	return store
-}
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
 }
 
 func record(id string, seconds int64) sessionstore.Record {
@@ -81,24 +72,21 @@ func TestFile(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "new", "folder", name)
 	store := openWith(t, path, &sqlitestore.Options{Sync: true})
-	must(t, store.Create(t.Context(), record("s", 0)))
+	must.Do(t, store.Create(t.Context(), record("s", 0)))
 	if runtime.GOOS != "windows" {
-		files, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*"))
-		must(t, err)
+		files := must.Get(filepath.Glob(filepath.Join(filepath.Dir(path), "*")))(t)
 		if len(files) != 3 {
 			t.Errorf("the files are %q", files)
 		}
 		for _, file := range append(files, filepath.Dir(path)) {
-			info, err := os.Stat(file)
-			must(t, err)
+			info := must.Get(os.Stat(file))(t)
 			if info.Mode().Perm()&0o077 != 0 {
 				t.Errorf("%s may be used by others: %v", file, info.Mode())
 			}
 		}
 	}
-	must(t, store.Close())
-	entries, err := os.ReadDir(filepath.Dir(path))
-	must(t, err)
+	must.Do(t, store.Close())
+	entries := must.Get(os.ReadDir(filepath.Dir(path)))(t)
 	if len(entries) != 1 || entries[0].Name() != name {
 		t.Errorf("closed, the files are %v", entries)
 	}
@@ -116,26 +104,22 @@ func TestForeignDatabases(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "x.db")
-			db, err := sql.Open("sqlite", path)
-			must(t, err)
-			_, err = db.ExecContext(t.Context(), test.statement)
-			must(t, err)
-			must(t, db.Close())
-			before, err := os.ReadFile(path)
-			must(t, err)
+			db := must.Get(sql.Open("sqlite", path))(t)
+			must.Get(db.ExecContext(t.Context(), test.statement))(t)
+			must.Do(t, db.Close())
+			before := must.Get(os.ReadFile(path))(t)
 			store, err := sqlitestore.Open(t.Context(), path, nil)
 			if store != nil || err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), path) {
 				t.Errorf("got %v, %v", store, err)
 			}
-			after, err := os.ReadFile(path)
-			must(t, err)
+			after := must.Get(os.ReadFile(path))(t)
 			if !bytes.Equal(before, after) {
 				t.Error("the database was changed")
 			}
 		})
 	}
 	path := filepath.Join(t.TempDir(), "text")
-	must(t, os.WriteFile(path, []byte(strings.Repeat("no database ", 100)), 0o600))
+	must.Do(t, os.WriteFile(path, []byte(strings.Repeat("no database ", 100)), 0o600))
 	if store, err := sqlitestore.Open(t.Context(), path, nil); store != nil || err == nil {
 		t.Errorf("a text was opened: %v", err)
 	}
@@ -148,11 +132,11 @@ func TestForeignDatabases(t *testing.T) {
 func TestBounds(t *testing.T) {
 	ctx := t.Context()
 	store := openWith(t, filepath.Join(t.TempDir(), "x.db"), &sqlitestore.Options{MaxUpdate: 1000, MaxSession: 5000})
-	must(t, store.Create(ctx, record("s", 0)))
+	must.Do(t, store.Create(ctx, record("s", 0)))
 	small, large := acp.AgentMessageText(strings.Repeat("x", 800)), acp.AgentMessageText(strings.Repeat("x", 1000))
 	count := func() (n int) {
 		for _, err := range store.Updates(ctx, "s") {
-			must(t, err)
+			must.Do(t, err)
 			n++
 		}
 		return n
@@ -172,9 +156,9 @@ func TestBounds(t *testing.T) {
 	if n := count(); n != kept || kept != 5 {
 		t.Errorf("%d updates were kept, and %d are there", kept, n)
 	}
-	must(t, store.Delete(ctx, "s"))
-	must(t, store.Create(ctx, record("s", 0)))
-	must(t, store.Append(ctx, "s", small))
+	must.Do(t, store.Delete(ctx, "s"))
+	must.Do(t, store.Create(ctx, record("s", 0)))
+	must.Do(t, store.Append(ctx, "s", small))
 }
 
 // While somebody else writes, opening and reading continue, and writing waits for as long as was said, or up to the end of its context.
@@ -183,7 +167,7 @@ func TestLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	store := openWith(t, path, &sqlitestore.Options{LockTime: 50 * time.Millisecond})
 	patient := openWith(t, path, &sqlitestore.Options{LockTime: time.Hour})
-	must(t, store.Create(ctx, record("s", 0)))
+	must.Do(t, store.Create(ctx, record("s", 0)))
 	inside, leave := make(chan struct{}), make(chan struct{})
 	changed := make(chan error, 1)
 	go func() {
@@ -212,7 +196,7 @@ func TestLocked(t *testing.T) {
 		t.Errorf("waiting within a store: %v", err)
 	}
 	close(leave)
-	must(t, <-changed)
+	must.Do(t, <-changed)
 	if r, err := store.Get(ctx, "s"); err != nil || r.Title != "changed" {
 		t.Errorf("afterwards: %+v, %v", r, err)
 	}
@@ -231,22 +215,20 @@ func TestListIsFlat(t *testing.T) {
 		r := record(fmt.Sprint("s", i), int64(i))
 		r.Cwd = fmt.Sprint("/", i%2)
 		r.State = []byte(`"` + strings.Repeat("x", 10_000) + `"`)
-		must(t, store.Create(ctx, r))
-		must(t, store.Append(ctx, r.ID, acp.AgentMessageText(strings.Repeat("x", 10_000))))
+		must.Do(t, store.Create(ctx, r))
+		must.Do(t, store.Append(ctx, r.ID, acp.AgentMessageText(strings.Repeat("x", 10_000))))
 	}
 	began := time.Now()
 	pages, n := 0, 0
 	for q := (sessionstore.Query{}); ; pages++ {
-		page, err := store.List(ctx, q)
-		must(t, err)
+		page := must.Get(store.List(ctx, q))(t)
 		n += len(page.Sessions)
 		if q.Cursor = page.Next; q.Cursor == "" {
 			break
 		}
 	}
 	t.Logf("%d sessions in %d pages: %v", n, pages+1, time.Since(began))
-	db, err := sql.Open("sqlite", path)
-	must(t, err)
+	db := must.Get(sql.Open("sqlite", path))(t)
 	defer db.Close()
 	for query, index := range map[string]string{
 		"SELECT title FROM session WHERE protocol = 1 ORDER BY updated DESC, id DESC LIMIT 51":                                               "session_by_time",
@@ -255,16 +237,15 @@ func TestListIsFlat(t *testing.T) {
 		"SELECT title FROM session WHERE protocol = 1 AND cwd = '/1' AND (updated, id) < (1, x'00') ORDER BY updated DESC, id DESC LIMIT 51": "session_by_cwd",
 		"SELECT key, json FROM session_update WHERE session = 1 AND key > 7 ORDER BY key":                                                    "session_update_by_session",
 	} {
-		rows, err := db.QueryContext(ctx, "EXPLAIN QUERY PLAN "+query)
-		must(t, err)
+		rows := must.Get(db.QueryContext(ctx, "EXPLAIN QUERY PLAN "+query))(t)
 		var plan strings.Builder
 		for rows.Next() {
 			var id, parent, unused int
 			var detail string
-			must(t, rows.Scan(&id, &parent, &unused, &detail))
+			must.Do(t, rows.Scan(&id, &parent, &unused, &detail))
 			plan.WriteString(detail + "\n")
 		}
-		must(t, rows.Err())
+		must.Do(t, rows.Err())
 		if !strings.Contains(plan.String(), index) || strings.Contains(plan.String(), "TEMP B-TREE") {
 			t.Errorf("%s: the plan is\n%s", query, plan.String())
 		}
@@ -277,18 +258,16 @@ func TestDamagedRows(t *testing.T) {
 	var reports []sqlitestore.Damage
 	store := openWith(t, path, &sqlitestore.Options{Damaged: func(d sqlitestore.Damage) { reports = append(reports, d) }})
 	for i := range 5 {
-		must(t, store.Create(ctx, record(fmt.Sprint("s", i), int64(i))))
-		must(t, store.Append(ctx, acp.SessionID(fmt.Sprint("s", i)), acp.AgentMessageText("a"), acp.AgentMessageText("b"), acp.AgentMessageText("c")))
+		must.Do(t, store.Create(ctx, record(fmt.Sprint("s", i), int64(i))))
+		must.Do(t, store.Append(ctx, acp.SessionID(fmt.Sprint("s", i)), acp.AgentMessageText("a"), acp.AgentMessageText("b"), acp.AgentMessageText("c")))
 	}
-	db, err := sql.Open("sqlite", path)
-	must(t, err)
+	db := must.Get(sql.Open("sqlite", path))(t)
 	defer db.Close()
-	_, err = db.ExecContext(ctx, "UPDATE session_update SET json = '{' WHERE key = 2; UPDATE session SET directories = '[' WHERE id IN (x'7331', x'7333', x'7334')")
-	must(t, err)
+	must.Get(db.ExecContext(ctx, "UPDATE session_update SET json = '{' WHERE key = 2; UPDATE session SET directories = '[' WHERE id IN (x'7331', x'7333', x'7334')"))(t)
 
 	var got []string
 	for update, err := range store.Updates(ctx, "s0") {
-		must(t, err)
+		must.Do(t, err)
 		got = append(got, update.Variant.(*acp.SessionUpdateAgentMessageChunk).Content.Variant.(*acp.ContentBlockText).Text)
 	}
 	if !slices.Equal(got, []string{"a", "c"}) {
@@ -301,8 +280,7 @@ func TestDamagedRows(t *testing.T) {
 	for _, limit := range []int{1, 2, 50} {
 		var listed []string
 		for q := (sessionstore.Query{Limit: limit}); ; {
-			page, err := store.List(ctx, q)
-			must(t, err)
+			page := must.Get(store.List(ctx, q))(t)
 			for _, info := range page.Sessions {
 				listed = append(listed, string(info.ID))
 			}
@@ -325,11 +303,11 @@ func TestDamagedRows(t *testing.T) {
 // BenchmarkAppend appends an update of 64 bytes.
 func BenchmarkAppend(b *testing.B) {
 	store := open(b, b.TempDir())
-	must(b, store.Create(b.Context(), record("s", 0)))
+	must.Do(b, store.Create(b.Context(), record("s", 0)))
 	update := acp.AgentMessageText(strings.Repeat("x", 64))
 	b.ReportAllocs()
 	for b.Loop() {
-		must(b, store.Append(b.Context(), "s", update))
+		must.Do(b, store.Append(b.Context(), "s", update))
 	}
 }
 
@@ -338,19 +316,19 @@ func BenchmarkLoad(b *testing.B) {
 	const n = 100_000
 	ctx := b.Context()
 	store := open(b, b.TempDir())
-	must(b, store.Create(ctx, record("s", 0)))
+	must.Do(b, store.Create(ctx, record("s", 0)))
 	updates := make([]acp.SessionUpdate, 1000)
 	for i := range updates {
 		updates[i] = acp.AgentMessageText(strings.Repeat("x", 64))
 	}
 	for range n / len(updates) {
-		must(b, store.Append(ctx, "s", updates...))
+		must.Do(b, store.Append(ctx, "s", updates...))
 	}
 	b.ReportAllocs()
 	for b.Loop() {
 		got := 0
 		for _, err := range store.Updates(ctx, "s") {
-			must(b, err)
+			must.Do(b, err)
 			got++
 		}
 		if got != n {
@@ -364,9 +342,7 @@ func BenchmarkLoad(b *testing.B) {
 func TestNoPlace(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o600))
 	for _, variable := range []string{"HOME", "XDG_STATE_HOME", "LocalAppData"} {
 		t.Setenv(variable, file)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // Without room on the disk a call fails as a whole, and the store continues when there is room.
@@ -29,33 +30,33 @@ func TestNoRoom(t *testing.T) {
 	}
 	ctx := t.Context()
 	store := openWith(t, filepath.Join(t.TempDir(), "x.db"), nil)
-	must(t, store.Create(ctx, record("s", 0)))
-	must(t, store.Append(ctx, "s", acp.AgentMessageText("one")))
+	must.Do(t, store.Create(ctx, record("s", 0)))
+	must.Do(t, store.Append(ctx, "s", acp.AgentMessageText("one")))
 	long := acp.AgentMessageText(strings.Repeat("x", 4<<20))
 	count := func() (n int) {
 		for _, err := range store.Updates(ctx, "s") {
-			must(t, err)
+			must.Do(t, err)
 			n++
 		}
 		return n
 	}
 	signal.Ignore(syscall.SIGXFSZ)
 	var old syscall.Rlimit
-	must(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old))
+	must.Do(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old))
 	limit := old
 	limit.Cur = 1 << 20
-	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit))
+	must.Do(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit))
 	err := store.Append(ctx, "s", acp.AgentMessageText("two"), long)
 	small := store.Append(ctx, "s", acp.AgentMessageText("small"))
 	n := count()
-	must(t, store.Create(ctx, record("large", 0)))
+	must.Do(t, store.Create(ctx, record("large", 0)))
 	var full error
 	for full == nil {
 		full = store.Append(ctx, "large", acp.AgentMessageText(strings.Repeat("y", 10_000)))
 	}
 	deleted := store.Delete(ctx, "large")
 	_, there := store.Get(ctx, "large")
-	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old))
+	must.Do(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old))
 	if err == nil {
 		t.Error("appended more than there is room for")
 	}
@@ -65,7 +66,7 @@ func TestNoRoom(t *testing.T) {
 	if small != nil || n != 2 {
 		t.Errorf("what has room: %v, and %d updates are there", small, n)
 	}
-	must(t, store.Append(ctx, "s", acp.AgentMessageText("two"), long))
+	must.Do(t, store.Append(ctx, "s", acp.AgentMessageText("two"), long))
 	if n := count(); n != 4 {
 		t.Errorf("%d updates are there", n)
 	}
