@@ -1,9 +1,11 @@
 package launch
 
 import (
+	_ "embed"
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/acpgo/sdk/internal/plain"
 )
@@ -70,83 +72,35 @@ type sign struct {
 	advice  string
 }
 
-// signs are tried from first to last, so more specific ones come first.
-var signs = []sign{
-	{
-		TooNew, regexp.MustCompile(`No matching version found for (\S+) with a date before (.+?)\.?(?:\n|$)`),
-		"npm only accepts packages from before $2 (its setting min-release-age, or before), and $1 is newer",
-		"Wait until the version is old enough, take an older one, or set min-release-age=0 for this package. If the agent " +
-			"has a binary, npm is not needed for that.",
-	},
-	{
-		NotPublished, regexp.MustCompile(`No matching version found for (\S+?)\.?(?:\s|$)`),
-		"npm cannot find the version $1", "The version may have been withdrawn; choose another one.",
-	},
-	{
-		NotPublished, regexp.MustCompile(`(?s)npm (?:error|ERR!) code E404.*?404\s+'?(\S*?)'? ?(?:The requested resource|could not be found|is not in)`),
-		"npm cannot find the package", "The name may be wrong, or the package private: see npm whoami.",
-	},
-	{NotPublished, regexp.MustCompile(`npm (?:error|ERR!) code E404`), "npm cannot find the package", "The name may be wrong, or the package private: see npm whoami."},
-	{
-		DownloadFailed, regexp.MustCompile(`npm (?:error|ERR!) code (ENOTCACHED)`),
-		"npm is set to offline ($1), and the package is not in its cache",
-		"Set offline=false for npm, and start the agent once with a network.",
-	},
-	{
-		DownloadFailed, regexp.MustCompile(`npm (?:error|ERR!) code (ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ECONNABORTED|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ERR_SOCKET_TIMEOUT|EIDLETIMEOUT|ENETDOWN)`),
-		"npm cannot reach its registry ($1)", "Check the network, and npm's settings proxy, https-proxy and registry.",
-	},
-	{
-		DownloadFailed, regexp.MustCompile(`npm (?:error|ERR!) code (SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT_LOCALLY|DEPTH_ZERO_SELF_SIGNED_CERT|CERT_HAS_EXPIRED)`),
-		"npm does not trust the certificate of its registry ($1)",
-		"Behind a proxy of a company, set NODE_EXTRA_CA_CERTS to its certificate.",
-	},
-	{
-		DownloadFailed, regexp.MustCompile(`npm (?:error|ERR!) code (EACCES|EPERM|EROFS|ENOSPC|EDQUOT)`),
-		"npm cannot write its files ($1)", "Check the free space, and who owns npm's cache: npm config get cache.",
-	},
-	{DownloadFailed, regexp.MustCompile(`npm (?:error|ERR!) code (EINTEGRITY)`), "a package from npm does not match the checksum of its registry ($1)", "npm cache clean --force empties the cache."},
-	{NoCommand, regexp.MustCompile(`could not determine executable to run`), "the package has no command, or several of which none has its name", "Name the command."},
-	{
-		WrongNode, regexp.MustCompile(`(?s)npm (?:error|ERR!) code EBADENGINE.*?[Rr]equired:? \{"?node"?: ?["']([^"']+)["']`),
-		"the package needs Node.js $1", "Install that version, or put its folder first in PATH.",
-	},
-	{WrongNode, regexp.MustCompile(`node: bad option: (\S+)`), "Node.js does not know the option $1", "A newer version of Node.js may be needed."},
-	{WrongNode, regexp.MustCompile(`No such built-in module: (\S+)`), "Node.js has no module $1", "A newer version of Node.js is needed."},
-	{
-		WrongNode, regexp.MustCompile(`(?i)((?:requires?|needs?|minimum|at least|upgrade to|unsupported|not supported)[^\n]{0,40}\bnode(?:\.?js)?\b[^\n]{0,30}?\d[^\n]{0,60}|\bnode(?:\.?js)?\b[^\n]{0,30}\d[^\n]{0,30}(?:or (?:higher|newer|later|above)|is required|not supported)[^\n]{0,60})`),
-		"it says: $1", "Install that version of Node.js, or put its folder first in PATH.",
-	},
-	{Incomplete, regexp.MustCompile(`(?:Cannot find (?:module|package)) '([^']+)'`), "it cannot find its module $1", "The installation is incomplete: install it again."},
-	{WrongNode, regexp.MustCompile(`(SyntaxError: [^\n]*)[\s\S]*\n(Node\.js v[\d.]+)`), "$2 does not understand the program: $1", "A newer version of Node.js may be needed."},
-	{
-		InterpreterMissing, regexp.MustCompile("(?:version `)?((?:GLIBC|GLIBCXX|CXXABI)_[\\d.]+)'? not found"),
-		"the program needs $1, which this system does not have",
-		"The system is older than the program expects; there may be a build for musl, or a package of npm.",
-	},
-	{InterpreterMissing, regexp.MustCompile(`error while loading shared libraries: ([^:\n]+)`), "the program needs the library $1, which is not installed", "Install the package of the system that has it."},
-	{InterpreterMissing, regexp.MustCompile(`Library not loaded: (\S+)`), "the program needs the library $1, which is not installed", ""},
-	{
-		InterpreterMissing, regexp.MustCompile(`(?:env|/usr/bin/env): [‘'"]?([^’'":\n]+)[’'"]?: No such file or directory`),
-		"the program is run by $1, which is not in PATH", "Install $1, or put its folder into PATH.",
-	},
-	{NotPublished, regexp.MustCompile(`(?:Because there is no version of|No solution found when resolving)[^\n]*`), "uv cannot find the package or that version of it", ""},
-	{DownloadFailed, regexp.MustCompile(`error: (Failed to fetch[^\n]*|Request failed[^\n]*|Could not connect[^\n]*)`), "uv cannot fetch the package: $1", "Check the network, HTTPS_PROXY and UV_DEFAULT_INDEX."},
-	{
-		LoginRequired, regexp.MustCompile(`(?i)(?:^|\n)([^\n]*(?:not (?:logged|signed) in|(?:please|must|need to|have to) (?:log|sign) ?in|login required|authentication required|not authenticated|(?:no|missing|invalid) api[ _-]?key|api[ _-]?key (?:is )?(?:not set|missing|required))[^\n]*)`),
-		"it says: $1", "Log in with the agent's own command, or set its key.",
-	},
-}
+//go:embed signs.txt
+var signsText string
 
-var (
-	// npmWarning matches a line of an npm warning, which may be unrelated to the failure.
-	npmWarning = regexp.MustCompile(`(?m)^npm (?:warn|WARN).*\n?`)
-	// engineWarning is searched for in these if nothing else is found.
-	engineWarning = sign{
-		WrongNode, regexp.MustCompile(`npm (?:warn|WARN) EBADENGINE\s+required: \{ node: '([^']+)' \},?\n\s*npm (?:warn|WARN) EBADENGINE\s+current: \{ node: '([^']+)'`),
-		"the package needs Node.js $1, and this is $2", "Install that version, or put its folder first in PATH.",
+// signs returns those of signs.txt.
+var signs = sync.OnceValue(func() (all []sign) {
+	for block := range strings.SplitSeq(signsText, "\n\n") {
+		var s sign
+		for line := range strings.Lines(block) {
+			member, value, _ := strings.Cut(line, " ")
+			switch value = strings.TrimSpace(value); member {
+			case "kind":
+				s.kind = ProblemKind(value)
+			case "pattern":
+				s.pattern = regexp.MustCompile(value)
+			case "text":
+				s.text = value
+			case "advice":
+				s.advice = value
+			}
+		}
+		if s.pattern != nil { // the first block explains the others
+			all = append(all, s)
+		}
 	}
-)
+	return all
+})
+
+// npmWarning matches a line of an npm warning, which may be unrelated to the failure.
+var npmWarning = regexp.MustCompile(`(?m)^npm (?:warn|WARN).*\n?`)
 
 // find searches for the sign.
 func (s *sign) find(output string) (Problem, bool) {
@@ -166,12 +120,14 @@ func Explain(output string) (Problem, bool) {
 	const most = 64 << 10
 	output = output[max(0, len(output)-most):]
 	errors := npmWarning.ReplaceAllString(output, "")
-	for i := range signs {
-		if p, ok := signs[i].find(errors); ok {
+	signs := signs()
+	last := len(signs) - 1
+	for _, s := range signs[:last] {
+		if p, ok := s.find(errors); ok {
 			return p, true
 		}
 	}
-	return engineWarning.find(output)
+	return signs[last].find(output)
 }
 
 // short is the beginning of a text.
