@@ -6,6 +6,7 @@ package gen
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
 	"slices"
@@ -477,10 +478,10 @@ func (b *builder) checkMembers(raw json.RawMessage, at string, of func(name stri
 		b.problem(at, "the default %s has no Go shape", raw)
 		return names
 	}
-	for name, value := range members {
+	for _, name := range slices.Sorted(maps.Keys(members)) {
 		names[name] = true
 		if t := of(name); t != nil {
-			b.checkValue(t, value, at+"/"+schema.Escape(name))
+			b.checkValue(t, members[name], at+"/"+schema.Escape(name))
 		} else {
 			b.problem(at+"/"+schema.Escape(name), "the type has no such member")
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -337,7 +338,7 @@ func (w *walker) discriminator(at string, n *Node) error {
 	if mapping, ok := value["mapping"]; ok && json.Unmarshal(mapping, &n.Mapping) != nil {
 		w.problem(at+"/mapping", "must be an object of strings")
 	}
-	for name := range value {
+	for _, name := range slices.Sorted(maps.Keys(value)) {
 		if name != "propertyName" && name != "mapping" {
 			w.problem(at+"/"+Escape(name), "unknown member of a discriminator")
 		}
