@@ -4,6 +4,7 @@
 package gen
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/acpgo/sdk/internal/gen/model"
@@ -103,13 +104,5 @@ func (b *builder) unmarkedResponse(req schema.Property) model.Decl {
 
 // requires reports whether the object has required members.
 func requires(s *model.Struct) bool {
-	if len(s.Fixed) > 0 {
-		return true
-	}
-	for _, f := range s.Fields {
-		if f.Required() {
-			return true
-		}
-	}
-	return false
+	return len(s.Fixed) > 0 || slices.ContainsFunc(s.Fields, (*model.Field).Required)
 }

@@ -370,22 +370,14 @@ func declared(pkg *model.Package, definition string) model.Decl {
 // resolve follows a path of member names and returns the fields, or the name that is missing.
 func resolve(d model.Decl, path string) (fields []*model.Field, missing string) {
 	for name := range strings.SplitSeq(path, ".") {
-		var found *model.Field
-		if d != nil {
-			for _, f := range model.Fields(d) {
-				if f.JSON == name {
-					found = f
-				}
-			}
-		}
-		if found == nil {
+		members := model.Fields(d)
+		i := slices.IndexFunc(members, func(f *model.Field) bool { return f.JSON == name })
+		if i < 0 {
 			return nil, name
 		}
-		fields = append(fields, found)
-		d = nil
-		if named, ok := found.Type.(model.Named); ok {
-			d = named.Decl
-		}
+		fields = append(fields, members[i])
+		named, _ := members[i].Type.(model.Named)
+		d = named.Decl
 	}
 	return fields, ""
 }

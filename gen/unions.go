@@ -5,6 +5,7 @@
 package gen
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -361,9 +362,7 @@ func (b *builder) variants(u *model.Union, n *schema.Node, choices []*branch) {
 	}
 	b.checkMapping(u, n, choices)
 	for i, v := range u.Variants {
-		if v.Part == "" {
-			v.Part = v.Key
-		}
+		v.Part = cmp.Or(v.Part, v.Key)
 		if v.Part == "" && v == u.Untagged {
 			v.Part = b.ownMember(described, i)
 		}
@@ -484,10 +483,7 @@ func (b *builder) variant(u *model.Union, br *branch, tags map[string]string) (v
 			case isConst:
 				v.Tag = value
 				if v.Part == "" || required {
-					v.Part = value
-				}
-				if v.Part == "" {
-					v.Part = "empty"
+					v.Part = cmp.Or(value, "empty")
 				}
 			case never:
 			case isNull(form):
@@ -651,17 +647,15 @@ func (b *builder) content(v *model.Variant, br *branch) {
 	form := br.form
 	if br.kind == "object" && len(br.refs) > 0 && br.own == nil && u.Tag == "" && len(br.refs) == 1 {
 		v.Type = b.refType(br.refs[0]) // an object without known members
-		b.namePayload(v, br)
+		v.Part = cmp.Or(v.Part, br.refs[0])
 		return
 	}
 	switch {
 	case len(br.refs) == 1 && br.own == nil && br.kind != "object":
 		v.Type = b.refType(br.refs[0])
-		b.namePayload(v, br)
+		v.Part = cmp.Or(v.Part, br.refs[0])
 	case len(form.Branches()) > 0 && br.kind == "object":
-		if v.Part == "" {
-			v.Part = "object"
-		}
+		v.Part = cmp.Or(v.Part, "object")
 		if v == u.Untagged && v.Tagged {
 			b.problem(br.node.Pointer, "a tag that may be missing beside a choice has no Go shape")
 		}
@@ -698,17 +692,7 @@ func (b *builder) content(v *model.Variant, br *branch) {
 		b.fillStruct(s, form, tag)
 		v.Payload, v.Inline, v.Refs = s, true, br.refs
 	default:
-		part := v.Part
-		if part == "" {
-			part = br.kind
-		}
-		v.Type, _ = b.typeOf(form, u, part)
-	}
-}
-
-func (b *builder) namePayload(v *model.Variant, br *branch) {
-	if v.Part == "" {
-		v.Part = br.refs[0]
+		v.Type, _ = b.typeOf(form, u, cmp.Or(v.Part, br.kind))
 	}
 }
 
@@ -757,9 +741,7 @@ func (b *builder) payload(v *model.Variant, br *branch) model.Decl {
 	if v.Tagged && v == u.Untagged && !v.OwnTag {
 		return nil // it has no place for a tag that may be missing
 	}
-	if v.Part == "" {
-		v.Part = br.refs[0]
-	}
+	v.Part = cmp.Or(v.Part, br.refs[0])
 	return named.Decl
 }
 

@@ -585,7 +585,7 @@ func bothTypes(a, b []string) []string {
 	var out []string
 	for _, t := range a {
 		switch {
-		case slices.Contains(b, t), t == "integer" && slices.Contains(b, "number"):
+		case hasKind(b, t):
 			out = append(out, t)
 		case t == "number" && slices.Contains(b, "integer"):
 			out = append(out, "integer")
