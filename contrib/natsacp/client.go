@@ -323,14 +323,21 @@ func (c *client) homeLink() *link {
 	return c.home
 }
 
-// again returns a new link for the session of one that is over; mu is held.
-func (c *client) again(old *link) *link {
-	l := c.start(&link{
-		begins: restored, use: old.use, session: old.session, params: old.params, missed: old.missed,
-	})
-	c.sessions[l.session] = l
+// again returns a new link in place of one that is over, for what that has not sent; mu is held.
+func (c *client) again(old *link, items ...item) *link {
+	l := &link{use: old.use, session: old.session, params: old.params, missed: old.missed}
+	if l.session != "" {
+		l.begins = restored
+		c.sessions[l.session] = l
+	} else if items[0].method == acp.MethodInitialize {
+		l.begins = plain
+	}
 	if c.home == old {
 		c.home = l
+	}
+	c.start(l)
+	for _, it := range items {
+		l.add(it)
 	}
 	return l
 }
@@ -356,26 +363,6 @@ func (c *client) put(l *link, it item) {
 		return
 	}
 	l.add(it)
-}
-
-// inherit opens a link for what a link has not sent when it was over; mu is held.
-func (c *client) inherit(old *link, items []item) {
-	var l *link
-	if old.session != "" {
-		l = c.again(old)
-	} else {
-		l = &link{use: old.use, params: old.params}
-		if items[0].method == acp.MethodInitialize {
-			l.begins = plain
-		}
-		c.start(l)
-		if c.home == old {
-			c.home = l
-		}
-	}
-	for _, it := range items {
-		l.add(it)
-	}
 }
 
 // lull is a pause before another attempt.

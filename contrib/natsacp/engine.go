@@ -181,11 +181,6 @@ func (e *engine) read(ctx context.Context, stream, subject string, from uint64) 
 	}
 }
 
-// last returns the newest message of a subject, and 0 if there is none.
-func (e *engine) last(ctx context.Context, stream, subject string) (seq uint64, data []byte, err error) {
-	return e.get(ctx, stream, map[string]any{"last_by_subj": subject})
-}
-
 // get returns one message of a stream, and 0 if there is none. The stream's leader answers.
 func (e *engine) get(ctx context.Context, stream string, which map[string]any) (seq uint64, data []byte, err error) {
 	request, _ := json.Marshal(which) // numbers and a string cannot fail

@@ -142,11 +142,7 @@ func TestNodeReturns(t *testing.T) {
 	before := r.record(s)
 	r.node("n2")
 
-	failed := make(chan error, 1)
-	go func() {
-		_, err := s.Prompt(t.Context(), acp.TextBlock("say=1 wait=200 say=1000"))
-		failed <- err
-	}()
+	failed := prompting(s, "say=1 wait=200 say=1000")
 	u.await(s, "0;")
 	u.said(s)
 	if got := r.record(s); got.Node != "n1" || got.Turn.State != natsacp.TurnRunning || got.Turn.Number != 2 {
@@ -181,11 +177,7 @@ func TestGap(t *testing.T) {
 	_, front := r.gatewayOn(nc, "g1")
 	u := r.user("ws://" + front.Addr())
 	s := u.session()
-	done := make(chan error, 1)
-	go func() {
-		_, err := s.Prompt(t.Context(), acp.TextBlock("say=10 wait=50 say=10 wait=50 say=10 wait=50 say=10 wait=300 say=10"))
-		done <- err
-	}()
+	done := prompting(s, "say=10 wait=50 say=10 wait=50 say=10 wait=50 say=10 wait=300 say=10")
 	u.await(s, "9;")
 	for range 3 {
 		valve.cut()
@@ -231,11 +223,7 @@ func TestSlowClient(t *testing.T) {
 
 // An agent that fails ends its prompt with an error, and the next prompt starts another.
 func TestAgentFails(t *testing.T) {
-	r := newRig(t)
-	r.node("n1")
-	_, url := r.gateway("g1")
-	u := r.user(url)
-	s := u.session()
+	r, u, s := newSession(t)
 	u.wantSaid(u.prompt(s, "say=2"), numbers(2))
 	if _, err := s.Prompt(t.Context(), acp.TextBlock("say=1 ask crash")); err == nil || !strings.Contains(err.Error(), "interrupted: the agent has ended") {
 		t.Errorf("the prompt ended with %v", err)
@@ -359,11 +347,7 @@ func TestPrincipals(t *testing.T) {
 
 // A prompt that is longer than a message of NATS, with its cancellation behind it.
 func TestLongPrompt(t *testing.T) {
-	r := newRig(t)
-	r.node("n1")
-	_, url := r.gateway("g1")
-	u := r.user(url)
-	s := u.session()
+	_, u, s := newSession(t)
 	long := strings.Repeat("z", 5<<20)
 	u.wantSaid(u.prompt(s, "say=2 "+long), numbers(2))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -415,11 +399,7 @@ func TestLateAnswer(t *testing.T) {
 	u := r.user(url)
 	s := u.session()
 	members := must.Get(r.js().KeyValue(t.Context(), "acp_members"))(r)
-	done := make(chan error, 1)
-	go func() {
-		_, err := s.Prompt(t.Context(), acp.TextBlock("say=1 wait=2500 say=1"))
-		done <- err
-	}()
+	done := prompting(s, "say=1 wait=2500 say=1")
 	u.await(s, "0;")
 	u.said(s)
 	for range 3 {
@@ -463,14 +443,7 @@ func TestCannotRestore(t *testing.T) {
 	agent := natsacp.InProcess(func(ctx context.Context, t rpc.Transport) error {
 		started.Add(1)
 		defer ended.Add(1)
-		return acp.ServeAgent(ctx, t, acp.AgentHandlers{
-			NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
-				return &acp.NewSessionResponse{SessionID: "s"}, nil
-			},
-			Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
-				return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
-			},
-		}, nil)
+		return fast(ctx, t)
 	})
 	first := r.nodeOf(dial(r, r.url), "n1", agent)
 	_, url := r.gateway("g1")

@@ -52,6 +52,16 @@ func newRig(t *testing.T, change ...func(*server.Options)) *rig {
 	return r
 }
 
+// newSession returns a fleet of a node n1 and a gateway g1, and a client with a session.
+func newSession(t *testing.T) (*rig, *user, *acp.ClientSession) {
+	t.Helper()
+	r := newRig(t)
+	r.node("n1")
+	_, url := r.gateway("g1")
+	u := r.user(url)
+	return r, u, u.session()
+}
+
 func (r *rig) fleet(nc *nats.Conn) *natsacp.Fleet {
 	r.Helper()
 	f := must.Get(natsacp.Open(r.Context(), nc, r.opts))(r)
@@ -357,6 +367,16 @@ func numbers(n int) string {
 		fmt.Fprintf(&b, "%d;", i)
 	}
 	return b.String()
+}
+
+// prompting runs a turn meanwhile, and sends how it ends.
+func prompting(s *acp.ClientSession, text string) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Prompt(context.Background(), acp.TextBlock(text))
+		done <- err
+	}()
+	return done
 }
 
 func (u *user) wantSaid(got, want string) {

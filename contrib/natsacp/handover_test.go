@@ -730,6 +730,15 @@ func (f *front) writeRecord(node, link string) {
 	must.Get(records.Put(f.Context(), hex.EncodeToString(key[:]), text))(f)
 }
 
+// leaves ends the client, whose agent hears of it.
+func (f *front) leaves() {
+	f.Helper()
+	must.Do(f, f.client.Close())
+	m, p := f.arrives("a client detaches")
+	want(f, "the frame", p, packet{kind: 'x', gen: f.gen})
+	f.respond(m, "+")
+}
+
 // over says that the link is over: the prompt that it has fails.
 func (f *front) over(why string) {
 	f.Helper()
@@ -747,7 +756,8 @@ func (f *front) restores() {
 	f.logs('d', reply(`"acp-fleet:1"`, canResume))
 	f.takes(`d session/resume "acp-fleet:2"`, "+")
 	f.logs('d', note("session/update", "the client has it"))
-	f.logs('d', reply(`"acp-fleet:2"`, "{}"))
+	f.logs('d', reply(`"acp-fleet:2"`, "{}")+"\n"+note("session/update", "the client does not"))
+	f.reads("session/update the client does not")
 	f.writeRecord(f.node, f.link)
 	f.opened = true
 }
@@ -981,10 +991,7 @@ func TestCancelledWhileRestored(t *testing.T) {
 	m, p := f.arrives("what is queued")
 	want(t, "the messages", p.data, strings.Join(messages, "\n")+"\n")
 	f.respond(m, "+")
-	must.Do(f, f.client.Close())
-	m, p = f.arrives("a client detaches")
-	want(t, "the frame", p, packet{kind: 'x', gen: f.gen})
-	f.respond(m, "+")
+	f.leaves()
 }
 
 // A message that a node surely does not have goes to another one, also before there is a session; and a node may say why
@@ -994,8 +1001,36 @@ func TestRefusedAtFirst(t *testing.T) {
 	f.write(ask("0", "initialize", `{"protocolVersion":1}`))
 	f.opensLink()
 	f.takes("d initialize 0", "-")
+	f.opensLink()
+	f.takes("d initialize 0", "+")
+	f.logs('d', reply("0", canResume))
+	f.reads("answer 0")
+	f.write(ask("1", "session/new", `{"cwd":"/w","mcpServers":[]}`))
+	f.takes("d session/new 1", "+")
+	f.write(ask("2", "session/new", `{"cwd":"/w","mcpServers":[]}`))
 	must.Do(t, next(t, f.opens, "a request for an agent").Respond([]byte(`{"error":"that is enough"}`)))
-	f.reads("error 0 that is enough")
+	f.reads("error 2 that is enough")
+	f.leaves()
+}
+
+// A frame that is lost is sent again soon, however busy this machine is most of the time.
+func TestLostFrame(t *testing.T) {
+	f := newFront(t, 1)
+	f.begins()
+	for range 10 {
+		f.goes("")
+		begun := time.Now()
+		f.up--
+		f.lines--
+		f.takes("d session/prompt", "+")
+		took := time.Since(begun)
+		falls["finish"](f)
+		if took < time.Second {
+			f.leaves()
+			return
+		}
+	}
+	t.Error("a lost frame always costs more than a second")
 }
 
 // A client that leaves while it is attached to an agent is detached, so that the agent does not wait for it.
@@ -1038,13 +1073,9 @@ func TestGatewayModel(t *testing.T) {
 					t.Log(name)
 				}
 			}
-			must.Do(f, f.client.Close())
-			if !f.opened {
-				return
+			if f.opened {
+				f.leaves()
 			}
-			m, p := f.arrives("a client detaches")
-			want(t, "the frame", p, packet{kind: 'x', gen: f.gen})
-			f.respond(m, "+")
 		})
 	}
 }

@@ -81,7 +81,7 @@ type filter int
 
 const (
 	everything filter = iota // passes
-	noUpdates                // the session is restored, and the client has them
+	noUpdates                // until a request of the gateway's own is answered: the client has them
 	answers                  // only they pass, until that to session/resume, which is followed by the rest
 )
 
@@ -333,7 +333,7 @@ func (l *link) finish(why error) {
 	}
 	l.out = newQueue()
 	if len(next) > 0 {
-		c.inherit(l, next)
+		c.again(l, next...)
 	}
 	c.room.Broadcast()
 	c.mu.Unlock()

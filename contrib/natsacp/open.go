@@ -158,13 +158,6 @@ func (l *link) prepare() error {
 			return rpc.ErrInternal.WithMessagef("the session is lost: the agent cannot load sessions")
 		}
 	}
-	hear := func(f filter) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		l.filter = f
-	}
-	hear(noUpdates)
-	defer hear(everything)
 	for {
 		if _, err = l.call(ctx, method, params); err == nil || pause(ctx, lull) != nil {
 			return err
@@ -186,6 +179,7 @@ func (l *link) call(ctx context.Context, method string, params any) (json.RawMes
 	answer := make(chan wire.Message, 1)
 	c.mu.Lock()
 	l.out.sent++
+	l.filter = noUpdates
 	id := rpc.StringID(fmt.Sprint(ownPrefix, l.out.sent))
 	l.out.pending[id] = item{answer: answer}
 	c.mu.Unlock()

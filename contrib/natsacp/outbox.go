@@ -173,7 +173,7 @@ func (s *seat) appendOnce(m *nats.Msg) (stored uint64, err error) {
 		if !isConflict(err) {
 			return 0, err
 		}
-		last, data, err := f.last(ctx, f.log, m.Subject)
+		last, data, err := f.get(ctx, f.log, map[string]any{"last_by_subj": m.Subject})
 		switch {
 		case err != nil:
 			return 0, err

@@ -31,8 +31,7 @@ func (l *link) receive(m *nats.Msg) {
 	}
 	c := l.client
 	c.mu.Lock()
-	gen := l.gen
-	ended := l.phase == over
+	gen, ended := l.gen, l.phase == over
 	l.heard = time.Now()
 	c.mu.Unlock()
 	stored := sequence(m)
@@ -178,6 +177,7 @@ func (l *link) answered(m wire.Message, line []byte) (pass, resumes bool) {
 	it, ok := l.out.pending[id]
 	delete(l.out.pending, id)
 	if it.answer != nil {
+		l.filter = everything
 		it.answer <- wire.Parse(l.decoder, bytes.Clone(line))
 	}
 	if !ok || it.answer != nil { // if it is not known, it was answered with an error

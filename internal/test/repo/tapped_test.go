@@ -71,7 +71,6 @@ var untapped = map[string]string{
 
 	"contrib/natsacp/bench_test.go":                        "it measures time and memory",
 	"contrib/natsacp/chaos_test.go connection":             "its connections are cut anywhere, and it keeps accounts of its own",
-	"contrib/natsacp/failures_test.go TestCannotRestore":   "it starts agents, and does not look at messages",
 	"contrib/otelacp/bench_test.go":                        "it measures time",
 	"contrib/otelacp/meta_test.go TestTEL6_TEL7_Envelopes": "the schema says nothing of messages between proxies as a client or an agent sees them",
 	"contrib/otelacp/process_test.go child":                "a process of its own; the client's end is tapped",
