@@ -40,7 +40,7 @@ func BenchmarkDecodeChunk(b *testing.B) {
 		for b.Loop() {
 			d.Reset(data)
 			n := new(acp.SessionNotification)
-			n.DecodeJSON(d)
+			codec.Decode(d, n)
 			must.Do(b, d.End())
 		}
 	})

@@ -11,162 +11,56 @@ import (
 // This does not compile with a runtime of another generation, which lacks the constant.
 const _ = codec.SupportVersion1
 
-func (x *ToolCallUpdate) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("toolCallId")
-	e.Str(string(x.ToolCallID))
-	codec.EncodeOpt(e, "kind", x.Kind, codec.EncodeEnum)
-	codec.EncodeOpt(e, "status", x.Status, codec.EncodeEnum)
-	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
-	codec.EncodeOpt(e, "locations", x.Locations, codec.EncodeSlice)
-	if x.RawInput != nil {
-		e.Name("rawInput")
-		e.Raw(x.RawInput)
-	}
-	if x.RawOutput != nil {
-		e.Name("rawOutput")
-		e.Raw(x.RawOutput)
-	}
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
-	*x = ToolCallUpdate{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "toolCallId":
-			o.Once(0)
-			x.ToolCallID = ToolCallID(d.Intern())
-		case "kind":
-			o.Once(1)
-			x.Kind = codec.DecodeOptLenient(d, codec.DecodeEnum[ToolKind])
-		case "status":
-			o.Once(2)
-			x.Status = codec.DecodeOptLenient(d, codec.DecodeEnum[ToolCallStatus])
-		case "title":
-			o.Once(3)
-			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "name":
-			o.Once(4)
-			x.Name = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "content":
-			o.Once(5)
-			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ToolCallContent])
-		case "locations":
-			o.Once(6)
-			x.Locations = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ToolCallLocation])
-		case "rawInput":
-			o.Once(7)
-			x.RawInput = d.Raw()
-		case "rawOutput":
-			o.Once(8)
-			x.RawOutput = d.Raw()
-		case "_meta":
-			o.Once(9)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("toolCallId")
-}
+var variantsOfToolCallContent = codec.Variants{Of: "ToolCallContent", Tag: "type", Unknown: (*ToolCallContentUnknown)(nil), List: []codec.Variant{
+	{Tag: "content", As: (*ToolCallContentContent)(nil), By: (*Content)(nil), Room: (*codec.With[Content, TextContent])(nil)},
+	{Tag: "diff", As: (*ToolCallContentDiff)(nil), By: (*Diff)(nil)},
+	{Tag: "terminal", As: (*ToolCallContentTerminal)(nil), By: (*Terminal)(nil)},
+}}
 
 func (x *ToolCallContent) EncodeJSON(e *codec.Encoder) {
-	switch v := x.Variant.(type) {
-	case *ToolCallContentContent:
-		codec.EncodeVariant(e, "type", "content", (*Content)(v))
-	case *ToolCallContentDiff:
-		codec.EncodeVariant(e, "type", "diff", (*Diff)(v))
-	case *ToolCallContentTerminal:
-		codec.EncodeVariant(e, "type", "terminal", (*Terminal)(v))
-	case *ToolCallContentUnknown:
-		if v == nil {
-			e.Failf("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("type", v.Tag, v.Raw, new(ToolCallContent).DecodeJSON)
-		e.RawObject(v.Raw)
-	default:
-		e.Failf("ToolCallContent without a variant")
-	}
+	variantsOfToolCallContent.Encode(e, x, x.Variant)
+}
+func (x *ToolCallContent) DecodeJSON(d *codec.Decoder) {
+	x.Variant, _ = variantsOfToolCallContent.Decode(d, x).(ToolCallContentVariant)
 }
 
-func (x *ToolCallContent) DecodeJSON(d *codec.Decoder) {
-	*x = ToolCallContent{}
-	tag, ok := d.Tag("type")
-	if !ok {
-		d.NoTag("type")
-		return
-	}
-	switch string(tag) {
-	case "content":
-		x.Variant = (*ToolCallContentContent)(codec.NewWith[Content, TextContent](d))
-	case "diff":
-		x.Variant = (*ToolCallContentDiff)(codec.New[Diff](d))
-	case "terminal":
-		x.Variant = (*ToolCallContentTerminal)(codec.New[Terminal](d))
-	default:
-		x.Variant = &ToolCallContentUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
-}
+var variantsOfContentBlock = codec.Variants{Of: "ContentBlock", Tag: "type", Unknown: (*ContentBlockUnknown)(nil), List: []codec.Variant{
+	{Tag: "text", As: (*ContentBlockText)(nil), By: (*TextContent)(nil)},
+	{Tag: "image", As: (*ContentBlockImage)(nil), By: (*ImageContent)(nil)},
+	{Tag: "audio", As: (*ContentBlockAudio)(nil), By: (*AudioContent)(nil)},
+	{Tag: "resource_link", As: (*ContentBlockResourceLink)(nil), By: (*ResourceLink)(nil)},
+	{Tag: "resource", As: (*ContentBlockResource)(nil), By: (*EmbeddedResource)(nil), Room: (*codec.With[EmbeddedResource, TextResourceContents])(nil)},
+}}
 
 func (x *ContentBlock) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *ContentBlockText:
 		codec.EncodeVariant(e, "type", "text", (*TextContent)(v))
-	case *ContentBlockImage:
-		codec.EncodeVariant(e, "type", "image", (*ImageContent)(v))
-	case *ContentBlockAudio:
-		codec.EncodeVariant(e, "type", "audio", (*AudioContent)(v))
-	case *ContentBlockResourceLink:
-		codec.EncodeVariant(e, "type", "resource_link", (*ResourceLink)(v))
-	case *ContentBlockResource:
-		codec.EncodeVariant(e, "type", "resource", (*EmbeddedResource)(v))
-	case *ContentBlockUnknown:
-		if v == nil {
-			e.Failf("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("type", v.Tag, v.Raw, new(ContentBlock).DecodeJSON)
-		e.RawObject(v.Raw)
 	default:
-		e.Failf("ContentBlock without a variant")
+		variantsOfContentBlock.Encode(e, x, x.Variant)
 	}
 }
 
 func (x *ContentBlock) DecodeJSON(d *codec.Decoder) {
-	*x = ContentBlock{}
-	tag, ok := d.Tag("type")
-	if !ok {
-		d.NoTag("type")
-		return
-	}
+	tag, _ := d.Tag("type")
 	switch string(tag) {
 	case "text":
 		x.Variant = (*ContentBlockText)(codec.New[TextContent](d))
-	case "image":
-		x.Variant = (*ContentBlockImage)(codec.New[ImageContent](d))
-	case "audio":
-		x.Variant = (*ContentBlockAudio)(codec.New[AudioContent](d))
-	case "resource_link":
-		x.Variant = (*ContentBlockResourceLink)(codec.New[ResourceLink](d))
-	case "resource":
-		x.Variant = (*ContentBlockResource)(codec.NewWith[EmbeddedResource, TextResourceContents](d))
 	default:
-		x.Variant = &ContentBlockUnknown{Tag: string(tag), Raw: d.Raw()}
+		x.Variant, _ = variantsOfContentBlock.Decode(d, x).(ContentBlockVariant)
 	}
 }
 
 func (x *TextContent) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	codec.EncodeOptValue(e, "annotations", &x.Annotations)
+	if !x.Annotations.IsZero() {
+		codec.EncodeMember(e, x, 0)
+	}
 	e.Name("text")
 	e.Str(x.Text)
-	codec.EncodeMeta(e, x.Meta)
+	if x.Meta != nil {
+		codec.EncodeMember(e, x, 2)
+	}
 	e.EndObject()
 }
 
@@ -175,86 +69,38 @@ func (x *TextContent) DecodeJSON(d *codec.Decoder) {
 	o := d.Object()
 	for o.Next() {
 		switch string(o.Name()) {
-		case "annotations":
-			o.Once(1)
-			codec.DecodeOptValueLenient(d, &x.Annotations)
 		case "text":
-			o.Once(0)
+			o.Once(1)
 			x.Text = d.Str()
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
 		default:
-			d.Skip()
+			codec.DecodeMember(&o, x)
 		}
 	}
-	o.Require("text")
+	codec.Require(&o, 0b10, x)
 }
+
+var variantsOfEmbeddedResourceResource = codec.Variants{Of: "EmbeddedResourceResource", Objects: true, Keys: "text and blob", List: []codec.Variant{
+	{As: (*TextResourceContents)(nil), By: (*TextResourceContents)(nil), Kinds: "{", Key: "text", Fits: []string{"text", "\"", "uri", "\""}, Drops: []string{"blob"}},
+	{As: (*BlobResourceContents)(nil), By: (*BlobResourceContents)(nil), Kinds: "{", Key: "blob", Fits: []string{"blob", "\"", "uri", "\""}, Drops: []string{"text"}},
+}}
 
 func (x *EmbeddedResourceResource) EncodeJSON(e *codec.Encoder) {
-	switch v := x.Variant.(type) {
-	case *TextResourceContents:
-		codec.EncodePayload(e, v)
-	case *BlobResourceContents:
-		codec.EncodePayload(e, v)
-	default:
-		e.Failf("EmbeddedResourceResource without a variant")
-	}
+	variantsOfEmbeddedResourceResource.Encode(e, x, x.Variant)
 }
-
 func (x *EmbeddedResourceResource) DecodeJSON(d *codec.Decoder) {
-	*x = EmbeddedResourceResource{}
-	at := d.Mark()
-	switch {
-	case d.Has("text"):
-		d.Drops("blob")
-		x.Variant = codec.New[TextResourceContents](d)
-	case d.Has("blob"):
-		d.Drops("text")
-		x.Variant = codec.New[BlobResourceContents](d)
-	default:
-		d.Failf("no variant of EmbeddedResourceResource fits: it has none of the members text and blob")
-	}
-	if d.RetryFitting(at, "blob", `"`, "uri", `"`) {
-		d.Drops("text")
-		x.Variant = codec.New[BlobResourceContents](d)
-	}
+	x.Variant, _ = variantsOfEmbeddedResourceResource.Decode(d, x).(EmbeddedResourceResourceVariant)
 }
 
-var variantsOfCreateElicitationRequest = codec.Variants{Of: "CreateElicitationRequest", Tag: "mode", Unknown: (*CreateElicitationRequestUnknown)(nil), Names: []string{"message", "_meta"}, List: []codec.Variant{
+var variantsOfCreateElicitationRequest = codec.Variants{Of: "CreateElicitationRequest", Tag: "mode", Names: []string{"message", "_meta"}, Unknown: (*CreateElicitationRequestUnknown)(nil), List: []codec.Variant{
 	{Tag: "form", As: (*CreateElicitationRequestForm)(nil), By: (*ElicitationFormMode)(nil), Union: true},
 	{Tag: "url", As: (*CreateElicitationRequestURL)(nil), By: (*ElicitationURLMode)(nil), Union: true},
 }}
 
 func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
-	variantsOfCreateElicitationRequest.EncodeMerged(e, x, x.Variant)
+	variantsOfCreateElicitationRequest.Encode(e, x, x.Variant)
 }
 func (x *CreateElicitationRequest) DecodeJSON(d *codec.Decoder) {
-	x.Variant, _ = variantsOfCreateElicitationRequest.DecodeMerged(d, x).(CreateElicitationRequestVariant)
-}
-
-func (x *ElicitationRequestScope) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("requestId")
-	x.RequestID.EncodeJSON(e)
-	e.Check(codec.IDInParams(x.RequestID, true))
-	e.EndObject()
-}
-
-func (x *ElicitationRequestScope) DecodeJSON(d *codec.Decoder) {
-	*x = ElicitationRequestScope{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "requestId":
-			o.Once(0)
-			x.RequestID.DecodeJSON(d)
-			d.Check(codec.IDInParams(x.RequestID, true))
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("requestId")
+	x.Variant, _ = variantsOfCreateElicitationRequest.Decode(d, x).(CreateElicitationRequestVariant)
 }
 
 var variantsOfElicitationPropertySchema = codec.Variants{Of: "ElicitationPropertySchema", Tag: "type", Unknown: (*ElicitationPropertySchemaUnknown)(nil), List: []codec.Variant{
@@ -262,212 +108,84 @@ var variantsOfElicitationPropertySchema = codec.Variants{Of: "ElicitationPropert
 	{Tag: "number", As: (*ElicitationPropertySchemaNumber)(nil), By: (*NumberPropertySchema)(nil)},
 	{Tag: "integer", As: (*ElicitationPropertySchemaInteger)(nil), By: (*IntegerPropertySchema)(nil)},
 	{Tag: "boolean", As: (*ElicitationPropertySchemaBoolean)(nil), By: (*BooleanPropertySchema)(nil)},
-	{Tag: "array", As: (*ElicitationPropertySchemaArray)(nil), By: (*MultiSelectPropertySchema)(nil)},
+	{Tag: "array", As: (*ElicitationPropertySchemaArray)(nil), By: (*MultiSelectPropertySchema)(nil), Room: (*codec.With[MultiSelectPropertySchema, StringMultiSelectItems])(nil)},
 }}
 
 func (x *ElicitationPropertySchema) EncodeJSON(e *codec.Encoder) {
-	variantsOfElicitationPropertySchema.Encode(e, x.Variant)
+	variantsOfElicitationPropertySchema.Encode(e, x, x.Variant)
 }
 func (x *ElicitationPropertySchema) DecodeJSON(d *codec.Decoder) {
-	x.Variant, _ = variantsOfElicitationPropertySchema.Decode(d).(ElicitationPropertySchemaVariant)
+	x.Variant, _ = variantsOfElicitationPropertySchema.Decode(d, x).(ElicitationPropertySchemaVariant)
 }
+
+var variantsOfMultiSelectItems = codec.Variants{Of: "MultiSelectItems", Tag: "type", Unknown: (*MultiSelectItemsUnknown)(nil), List: []codec.Variant{
+	{Tag: "string", As: (*MultiSelectItemsString)(nil), By: (*StringMultiSelectItems)(nil)},
+	{NoTag: true, As: (*MultiSelectItemsTitled)(nil), By: (*TitledMultiSelectItems)(nil)},
+}}
 
 func (x *MultiSelectItems) EncodeJSON(e *codec.Encoder) {
-	switch v := x.Variant.(type) {
-	case *MultiSelectItemsString:
-		codec.EncodeVariant(e, "type", "string", (*StringMultiSelectItems)(v))
-	case *MultiSelectItemsTitled:
-		codec.EncodePayload(e, (*TitledMultiSelectItems)(v))
-	case *MultiSelectItemsUnknown:
-		if v == nil {
-			e.Failf("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("type", v.Tag, v.Raw, new(MultiSelectItems).DecodeJSON)
-		e.RawObject(v.Raw)
-	default:
-		e.Failf("MultiSelectItems without a variant")
-	}
+	variantsOfMultiSelectItems.Encode(e, x, x.Variant)
+}
+func (x *MultiSelectItems) DecodeJSON(d *codec.Decoder) {
+	x.Variant, _ = variantsOfMultiSelectItems.Decode(d, x).(MultiSelectItemsVariant)
 }
 
-func (x *MultiSelectItems) DecodeJSON(d *codec.Decoder) {
-	*x = MultiSelectItems{}
-	tag, ok := d.Tag("type")
-	if !ok {
-		x.Variant = (*MultiSelectItemsTitled)(codec.New[TitledMultiSelectItems](d))
-		return
-	}
-	switch string(tag) {
-	case "string":
-		x.Variant = (*MultiSelectItemsString)(codec.New[StringMultiSelectItems](d))
-	default:
-		x.Variant = &MultiSelectItemsUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
-}
+var variantsOfElicitationFormMode = codec.Variants{Of: "ElicitationFormMode", Names: []string{"requestedSchema"}, Objects: true, Keys: "sessionId and requestId", List: []codec.Variant{
+	{As: (*ElicitationFormModeSession)(nil), By: (*ElicitationSessionScope)(nil), Kinds: "{", Key: "sessionId", Fits: []string{"sessionId", "\""}, Drops: []string{"requestId"}},
+	{As: (*ElicitationFormModeRequest)(nil), By: (*ElicitationRequestScope)(nil), Kinds: "{", Key: "requestId", Fits: []string{"requestId", ""}, Drops: []string{"sessionId", "toolCallId"}},
+}}
 
 func (x *ElicitationFormMode) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMembers(e, x)
-	switch v := x.Variant.(type) {
-	case *ElicitationFormModeSession:
-		codec.Embed(e, (*ElicitationSessionScope)(v))
-	case *ElicitationFormModeRequest:
-		codec.Embed(e, (*ElicitationRequestScope)(v))
-	default:
-		e.FailObject("ElicitationFormMode without a variant")
-	}
-	e.EndObject()
+	variantsOfElicitationFormMode.Encode(e, x, x.Variant)
 }
-
 func (x *ElicitationFormMode) DecodeJSON(d *codec.Decoder) {
-	*x = ElicitationFormMode{}
-	start := d.Mark()
-	codec.DecodeMembers(d, x)
-	d.Rewind(start)
-	x.decodeVariant(d)
+	x.Variant, _ = variantsOfElicitationFormMode.Decode(d, x).(ElicitationFormModeVariant)
 }
 
-func (x *ElicitationFormMode) decodeVariant(d *codec.Decoder) {
-	at := d.Mark()
-	switch {
-	case d.Has("sessionId"):
-		d.Drops("requestId")
-		x.Variant = (*ElicitationFormModeSession)(codec.New[ElicitationSessionScope](d))
-	case d.Has("requestId"):
-		d.Drops("sessionId", "toolCallId")
-		x.Variant = (*ElicitationFormModeRequest)(codec.New[ElicitationRequestScope](d))
-	default:
-		d.Failf("no variant of ElicitationFormMode fits: it has none of the members sessionId and requestId")
-	}
-	if d.RetryFitting(at, "requestId", ``) {
-		d.Drops("sessionId", "toolCallId")
-		x.Variant = (*ElicitationFormModeRequest)(codec.New[ElicitationRequestScope](d))
-	}
-}
+var variantsOfElicitationURLMode = codec.Variants{Of: "ElicitationURLMode", Names: []string{"elicitationId", "url"}, Objects: true, Keys: "sessionId and requestId", List: []codec.Variant{
+	{As: (*ElicitationURLModeSession)(nil), By: (*ElicitationSessionScope)(nil), Kinds: "{", Key: "sessionId", Fits: []string{"sessionId", "\""}, Drops: []string{"requestId"}},
+	{As: (*ElicitationURLModeRequest)(nil), By: (*ElicitationRequestScope)(nil), Kinds: "{", Key: "requestId", Fits: []string{"requestId", ""}, Drops: []string{"sessionId", "toolCallId"}},
+}}
 
 func (x *ElicitationURLMode) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMembers(e, x)
-	switch v := x.Variant.(type) {
-	case *ElicitationURLModeSession:
-		codec.Embed(e, (*ElicitationSessionScope)(v))
-	case *ElicitationURLModeRequest:
-		codec.Embed(e, (*ElicitationRequestScope)(v))
-	default:
-		e.FailObject("ElicitationURLMode without a variant")
-	}
-	e.EndObject()
+	variantsOfElicitationURLMode.Encode(e, x, x.Variant)
 }
-
 func (x *ElicitationURLMode) DecodeJSON(d *codec.Decoder) {
-	*x = ElicitationURLMode{}
-	start := d.Mark()
-	codec.DecodeMembers(d, x)
-	d.Rewind(start)
-	x.decodeVariant(d)
+	x.Variant, _ = variantsOfElicitationURLMode.Decode(d, x).(ElicitationURLModeVariant)
 }
 
-func (x *ElicitationURLMode) decodeVariant(d *codec.Decoder) {
-	at := d.Mark()
-	switch {
-	case d.Has("sessionId"):
-		d.Drops("requestId")
-		x.Variant = (*ElicitationURLModeSession)(codec.New[ElicitationSessionScope](d))
-	case d.Has("requestId"):
-		d.Drops("sessionId", "toolCallId")
-		x.Variant = (*ElicitationURLModeRequest)(codec.New[ElicitationRequestScope](d))
-	default:
-		d.Failf("no variant of ElicitationURLMode fits: it has none of the members sessionId and requestId")
-	}
-	if d.RetryFitting(at, "requestId", ``) {
-		d.Drops("sessionId", "toolCallId")
-		x.Variant = (*ElicitationURLModeRequest)(codec.New[ElicitationRequestScope](d))
-	}
-}
+var variantsOfAuthMethod = codec.Variants{Of: "AuthMethod", Tag: "type", Keeps: true, Unknown: (*AuthMethodUnknown)(nil), List: []codec.Variant{
+	{Tag: "terminal", As: (*AuthMethodTerminal)(nil), By: (*AuthMethodTerminal)(nil), Fits: []string{"id", "\"", "name", "\""}},
+	{NoTag: true, As: (*AuthMethodAgent)(nil), By: (*AuthMethodAgent)(nil), Fits: []string{"id", "\"", "name", "\""}},
+}}
 
-func (x *AuthMethod) EncodeJSON(e *codec.Encoder) {
-	switch v := x.Variant.(type) {
-	case *AuthMethodTerminal:
-		codec.EncodeVariant(e, "type", "terminal", v)
-	case *AuthMethodAgent:
-		codec.EncodeDefault(e, "type", x.Type, v)
-	case *AuthMethodUnknown:
-		if v == nil {
-			e.Failf("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("type", v.Tag, v.Raw, new(AuthMethod).DecodeJSON)
-		e.RawObject(v.Raw)
-	default:
-		e.Failf("AuthMethod without a variant")
-	}
-}
-
+func (x *AuthMethod) EncodeJSON(e *codec.Encoder) { variantsOfAuthMethod.Encode(e, x, x.Variant) }
 func (x *AuthMethod) DecodeJSON(d *codec.Decoder) {
-	*x = AuthMethod{}
-	fits := d.Fits("id", `"`, "name", `"`)
-	tag, ok := d.DefaultTag("type", fits)
-	if ok {
-		switch string(tag) {
-		case "terminal":
-			if !fits || d.Fits("id", `"`, "name", `"`) {
-				x.Variant = codec.New[AuthMethodTerminal](d)
-				return
-			}
-		default:
-			if !fits {
-				x.Variant = &AuthMethodUnknown{Tag: string(tag), Raw: d.Raw()}
-				return
-			}
-		}
-		x.Type = codec.Some(string(tag))
-	}
-	x.Variant = codec.New[AuthMethodAgent](d)
+	x.Variant, _ = variantsOfAuthMethod.Decode(d, x).(AuthMethodVariant)
 }
 
-var variantsOfSessionConfigOption = codec.Variants{Of: "SessionConfigOption", Tag: "type", Unknown: (*SessionConfigOptionUnknown)(nil), Names: []string{"id", "name", "description", "category", "_meta"}, List: []codec.Variant{
+var variantsOfSessionConfigOption = codec.Variants{Of: "SessionConfigOption", Tag: "type", Names: []string{"id", "name", "description", "category", "_meta"}, Unknown: (*SessionConfigOptionUnknown)(nil), List: []codec.Variant{
 	{Tag: "select", As: (*SessionConfigOptionSelect)(nil), By: (*SessionConfigSelect)(nil)},
 	{Tag: "boolean", As: (*SessionConfigOptionBoolean)(nil), By: (*SessionConfigBoolean)(nil)},
 }}
 
 func (x *SessionConfigOption) EncodeJSON(e *codec.Encoder) {
-	variantsOfSessionConfigOption.EncodeMerged(e, x, x.Variant)
+	variantsOfSessionConfigOption.Encode(e, x, x.Variant)
 }
 func (x *SessionConfigOption) DecodeJSON(d *codec.Decoder) {
-	x.Variant, _ = variantsOfSessionConfigOption.DecodeMerged(d, x).(SessionConfigOptionVariant)
+	x.Variant, _ = variantsOfSessionConfigOption.Decode(d, x).(SessionConfigOptionVariant)
 }
+
+var variantsOfSessionConfigSelectOptions = codec.Variants{Of: "SessionConfigSelectOptions", List: []codec.Variant{
+	{As: (*SessionConfigSelectOptionsGrouped)(nil), By: (*[]SessionConfigSelectGroup)(nil), Value: true, Kinds: "[", Key: "group", Fits: []string{"group", "\"", "name", "\"", "options", ""}},
+	{As: (*SessionConfigSelectOptionsUngrouped)(nil), By: (*[]SessionConfigSelectOption)(nil), Value: true, Kinds: "[", Fits: []string{"value", "\"", "name", "\""}},
+}}
 
 func (x *SessionConfigSelectOptions) EncodeJSON(e *codec.Encoder) {
-	switch v := x.Variant.(type) {
-	case SessionConfigSelectOptionsUngrouped:
-		codec.EncodeSlice(e, v)
-	case SessionConfigSelectOptionsGrouped:
-		codec.EncodeSlice(e, v)
-	default:
-		e.Failf("SessionConfigSelectOptions without a variant")
-	}
+	variantsOfSessionConfigSelectOptions.Encode(e, x, x.Variant)
 }
-
 func (x *SessionConfigSelectOptions) DecodeJSON(d *codec.Decoder) {
-	*x = SessionConfigSelectOptions{}
-	switch d.Kind() {
-	case '[':
-		at := d.Mark()
-		switch {
-		case d.ItemHas("group"):
-			x.Variant = SessionConfigSelectOptionsGrouped(codec.DecodeSlice[SessionConfigSelectGroup](d))
-		default:
-			x.Variant = SessionConfigSelectOptionsUngrouped(codec.DecodeSlice[SessionConfigSelectOption](d))
-		}
-		if d.RetryFitting(at, "group", `"`, "name", `"`, "options", ``) {
-			x.Variant = SessionConfigSelectOptionsGrouped(codec.DecodeSlice[SessionConfigSelectGroup](d))
-		}
-		if d.RetryFitting(at, "value", `"`, "name", `"`) {
-			x.Variant = SessionConfigSelectOptionsUngrouped(codec.DecodeSlice[SessionConfigSelectOption](d))
-		}
-	default:
-		d.Failf("no variant of SessionConfigSelectOptions fits")
-	}
+	x.Variant, _ = variantsOfSessionConfigSelectOptions.Decode(d, x).(SessionConfigSelectOptionsVariant)
 }
 
 func (x *SessionNotification) EncodeJSON(e *codec.Encoder) {
@@ -476,7 +194,9 @@ func (x *SessionNotification) EncodeJSON(e *codec.Encoder) {
 	e.Str(string(x.SessionID))
 	e.Name("update")
 	x.Update.EncodeJSON(e)
-	codec.EncodeMeta(e, x.Meta)
+	if x.Meta != nil {
+		codec.EncodeMember(e, x, 2)
+	}
 	e.EndObject()
 }
 
@@ -491,15 +211,34 @@ func (x *SessionNotification) DecodeJSON(d *codec.Decoder) {
 		case "update":
 			o.Once(1)
 			x.Update.DecodeJSON(d)
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
 		default:
-			d.Skip()
+			codec.DecodeMember(&o, x)
 		}
 	}
-	o.Require("sessionId", "update")
+	codec.Require(&o, 0b11, x)
 }
+
+var variantsOfSessionUpdate = codec.Variants{Of: "SessionUpdate", Tag: "sessionUpdate", Unknown: (*SessionUpdateUnknown)(nil), List: []codec.Variant{
+	{Tag: "user_message_chunk", As: (*SessionUpdateUserMessageChunk)(nil), By: (*ContentChunk)(nil), Room: (*codec.With[ContentChunk, TextContent])(nil)},
+	{Tag: "agent_message_chunk", As: (*SessionUpdateAgentMessageChunk)(nil), By: (*ContentChunk)(nil), Room: (*codec.With[ContentChunk, TextContent])(nil)},
+	{Tag: "agent_thought_chunk", As: (*SessionUpdateAgentThoughtChunk)(nil), By: (*ContentChunk)(nil), Room: (*codec.With[ContentChunk, TextContent])(nil)},
+	{Tag: "tool_call", As: (*SessionUpdateToolCall)(nil), By: (*ToolCall)(nil)},
+	{Tag: "tool_call_update", As: (*SessionUpdateToolCallUpdate)(nil), By: (*ToolCallUpdate)(nil)},
+	{Tag: "plan", As: (*SessionUpdatePlan)(nil), By: (*Plan)(nil)},
+	{Tag: "plan_update", As: (*SessionUpdatePlanUpdate)(nil), By: (*PlanUpdate)(nil), Room: (*codec.With[PlanUpdate, PlanItems])(nil), Off: uint64(FeaturePlans)},
+	{Tag: "plan_removed", As: (*SessionUpdatePlanRemoved)(nil), By: (*PlanRemoved)(nil), Off: uint64(FeaturePlans)},
+	{Tag: "available_commands_update", As: (*SessionUpdateAvailableCommandsUpdate)(nil), By: (*AvailableCommandsUpdate)(nil)},
+	{Tag: "current_mode_update", As: (*SessionUpdateCurrentModeUpdate)(nil), By: (*CurrentModeUpdate)(nil)},
+	{Tag: "config_option_update", As: (*SessionUpdateConfigOptionUpdate)(nil), By: (*ConfigOptionUpdate)(nil)},
+	{Tag: "session_info_update", As: (*SessionUpdateSessionInfoUpdate)(nil), By: (*SessionInfoUpdate)(nil)},
+	{Tag: "usage_update", As: (*SessionUpdateUsageUpdate)(nil), By: (*UsageUpdate)(nil)},
+	{Tag: "notice", As: (*SessionUpdateNotice)(nil), By: (*Notice)(nil)},
+	{Tag: "compaction_update", As: (*SessionUpdateCompactionUpdate)(nil), By: (*CompactionUpdate)(nil)},
+	{Tag: "compaction_summary_chunk", As: (*SessionUpdateCompactionSummaryChunk)(nil), By: (*CompactionSummaryChunk)(nil), Room: (*codec.With[CompactionSummaryChunk, TextContent])(nil)},
+	{Tag: "subagent_update", As: (*SessionUpdateSubagentUpdate)(nil), By: (*SubagentUpdate)(nil), Off: uint64(FeatureSubagents)},
+	{Tag: "session_message", As: (*SessionUpdateSessionMessage)(nil), By: (*SessionMessage)(nil), Off: uint64(FeatureSubagents)},
+	{Tag: "session_message_chunk", As: (*SessionUpdateSessionMessageChunk)(nil), By: (*SessionMessageChunk)(nil), Room: (*codec.With[SessionMessageChunk, TextContent])(nil), Off: uint64(FeatureSubagents)},
+}}
 
 func (x *SessionUpdate) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
@@ -509,57 +248,13 @@ func (x *SessionUpdate) EncodeJSON(e *codec.Encoder) {
 		codec.EncodeVariant(e, "sessionUpdate", "agent_message_chunk", (*ContentChunk)(v))
 	case *SessionUpdateAgentThoughtChunk:
 		codec.EncodeVariant(e, "sessionUpdate", "agent_thought_chunk", (*ContentChunk)(v))
-	case *SessionUpdateToolCall:
-		codec.EncodeVariant(e, "sessionUpdate", "tool_call", (*ToolCall)(v))
-	case *SessionUpdateToolCallUpdate:
-		codec.EncodeVariant(e, "sessionUpdate", "tool_call_update", (*ToolCallUpdate)(v))
-	case *SessionUpdatePlan:
-		codec.EncodeVariant(e, "sessionUpdate", "plan", (*Plan)(v))
-	case *SessionUpdatePlanUpdate:
-		codec.EncodeVariant(e, "sessionUpdate", "plan_update", (*PlanUpdate)(v))
-	case *SessionUpdatePlanRemoved:
-		codec.EncodeVariant(e, "sessionUpdate", "plan_removed", (*PlanRemoved)(v))
-	case *SessionUpdateAvailableCommandsUpdate:
-		codec.EncodeVariant(e, "sessionUpdate", "available_commands_update", (*AvailableCommandsUpdate)(v))
-	case *SessionUpdateCurrentModeUpdate:
-		codec.EncodeVariant(e, "sessionUpdate", "current_mode_update", (*CurrentModeUpdate)(v))
-	case *SessionUpdateConfigOptionUpdate:
-		codec.EncodeVariant(e, "sessionUpdate", "config_option_update", (*ConfigOptionUpdate)(v))
-	case *SessionUpdateSessionInfoUpdate:
-		codec.EncodeVariant(e, "sessionUpdate", "session_info_update", (*SessionInfoUpdate)(v))
-	case *SessionUpdateUsageUpdate:
-		codec.EncodeVariant(e, "sessionUpdate", "usage_update", (*UsageUpdate)(v))
-	case *SessionUpdateNotice:
-		codec.EncodeVariant(e, "sessionUpdate", "notice", (*Notice)(v))
-	case *SessionUpdateCompactionUpdate:
-		codec.EncodeVariant(e, "sessionUpdate", "compaction_update", (*CompactionUpdate)(v))
-	case *SessionUpdateCompactionSummaryChunk:
-		codec.EncodeVariant(e, "sessionUpdate", "compaction_summary_chunk", (*CompactionSummaryChunk)(v))
-	case *SessionUpdateSubagentUpdate:
-		codec.EncodeVariant(e, "sessionUpdate", "subagent_update", (*SubagentUpdate)(v))
-	case *SessionUpdateSessionMessage:
-		codec.EncodeVariant(e, "sessionUpdate", "session_message", (*SessionMessage)(v))
-	case *SessionUpdateSessionMessageChunk:
-		codec.EncodeVariant(e, "sessionUpdate", "session_message_chunk", (*SessionMessageChunk)(v))
-	case *SessionUpdateUnknown:
-		if v == nil {
-			e.Failf("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("sessionUpdate", v.Tag, v.Raw, new(SessionUpdate).DecodeJSON)
-		e.RawObject(v.Raw)
 	default:
-		e.Failf("SessionUpdate without a variant")
+		variantsOfSessionUpdate.Encode(e, x, x.Variant)
 	}
 }
 
 func (x *SessionUpdate) DecodeJSON(d *codec.Decoder) {
-	*x = SessionUpdate{}
-	tag, ok := d.Tag("sessionUpdate")
-	if !ok {
-		d.NoTag("sessionUpdate")
-		return
-	}
+	tag, _ := d.Tag("sessionUpdate")
 	switch string(tag) {
 	case "user_message_chunk":
 		x.Variant = (*SessionUpdateUserMessageChunk)(codec.NewWith[ContentChunk, TextContent](d))
@@ -567,60 +262,8 @@ func (x *SessionUpdate) DecodeJSON(d *codec.Decoder) {
 		x.Variant = (*SessionUpdateAgentMessageChunk)(codec.NewWith[ContentChunk, TextContent](d))
 	case "agent_thought_chunk":
 		x.Variant = (*SessionUpdateAgentThoughtChunk)(codec.NewWith[ContentChunk, TextContent](d))
-	case "tool_call":
-		x.Variant = (*SessionUpdateToolCall)(codec.New[ToolCall](d))
-	case "tool_call_update":
-		x.Variant = (*SessionUpdateToolCallUpdate)(codec.New[ToolCallUpdate](d))
-	case "plan":
-		x.Variant = (*SessionUpdatePlan)(codec.New[Plan](d))
-	case "plan_update":
-		at := d.Mark()
-		x.Variant = (*SessionUpdatePlanUpdate)(codec.NewWith[PlanUpdate, PlanItems](d))
-		if d.RetryOff(at, uint64(FeaturePlans)) {
-			x.Variant = &SessionUpdateUnknown{Tag: string(tag), Raw: d.Raw()}
-		}
-	case "plan_removed":
-		at := d.Mark()
-		x.Variant = (*SessionUpdatePlanRemoved)(codec.New[PlanRemoved](d))
-		if d.RetryOff(at, uint64(FeaturePlans)) {
-			x.Variant = &SessionUpdateUnknown{Tag: string(tag), Raw: d.Raw()}
-		}
-	case "available_commands_update":
-		x.Variant = (*SessionUpdateAvailableCommandsUpdate)(codec.New[AvailableCommandsUpdate](d))
-	case "current_mode_update":
-		x.Variant = (*SessionUpdateCurrentModeUpdate)(codec.New[CurrentModeUpdate](d))
-	case "config_option_update":
-		x.Variant = (*SessionUpdateConfigOptionUpdate)(codec.New[ConfigOptionUpdate](d))
-	case "session_info_update":
-		x.Variant = (*SessionUpdateSessionInfoUpdate)(codec.New[SessionInfoUpdate](d))
-	case "usage_update":
-		x.Variant = (*SessionUpdateUsageUpdate)(codec.New[UsageUpdate](d))
-	case "notice":
-		x.Variant = (*SessionUpdateNotice)(codec.New[Notice](d))
-	case "compaction_update":
-		x.Variant = (*SessionUpdateCompactionUpdate)(codec.New[CompactionUpdate](d))
-	case "compaction_summary_chunk":
-		x.Variant = (*SessionUpdateCompactionSummaryChunk)(codec.NewWith[CompactionSummaryChunk, TextContent](d))
-	case "subagent_update":
-		at := d.Mark()
-		x.Variant = (*SessionUpdateSubagentUpdate)(codec.New[SubagentUpdate](d))
-		if d.RetryOff(at, uint64(FeatureSubagents)) {
-			x.Variant = &SessionUpdateUnknown{Tag: string(tag), Raw: d.Raw()}
-		}
-	case "session_message":
-		at := d.Mark()
-		x.Variant = (*SessionUpdateSessionMessage)(codec.New[SessionMessage](d))
-		if d.RetryOff(at, uint64(FeatureSubagents)) {
-			x.Variant = &SessionUpdateUnknown{Tag: string(tag), Raw: d.Raw()}
-		}
-	case "session_message_chunk":
-		at := d.Mark()
-		x.Variant = (*SessionUpdateSessionMessageChunk)(codec.NewWith[SessionMessageChunk, TextContent](d))
-		if d.RetryOff(at, uint64(FeatureSubagents)) {
-			x.Variant = &SessionUpdateUnknown{Tag: string(tag), Raw: d.Raw()}
-		}
 	default:
-		x.Variant = &SessionUpdateUnknown{Tag: string(tag), Raw: d.Raw()}
+		x.Variant, _ = variantsOfSessionUpdate.Decode(d, x).(SessionUpdateVariant)
 	}
 }
 
@@ -628,8 +271,12 @@ func (x *ContentChunk) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("content")
 	x.Content.EncodeJSON(e)
-	codec.EncodeOpt(e, "messageId", x.MessageID, codec.EncodeString)
-	codec.EncodeMeta(e, x.Meta)
+	if !x.MessageID.IsZero() {
+		codec.EncodeMember(e, x, 1)
+	}
+	if x.Meta != nil {
+		codec.EncodeMember(e, x, 2)
+	}
 	e.EndObject()
 }
 
@@ -641,94 +288,11 @@ func (x *ContentChunk) DecodeJSON(d *codec.Decoder) {
 		case "content":
 			o.Once(0)
 			x.Content.DecodeJSON(d)
-		case "messageId":
-			o.Once(1)
-			x.MessageID = codec.DecodeOptLenient(d, codec.DecodeIntern[MessageID])
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
 		default:
-			d.Skip()
+			codec.DecodeMember(&o, x)
 		}
 	}
-	o.Require("content")
-}
-
-func (x *ToolCall) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("toolCallId")
-	e.Str(string(x.ToolCallID))
-	e.Name("title")
-	e.Str(x.Title)
-	codec.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
-	if x.Kind != "" {
-		e.Name("kind")
-		codec.EncodeEnum(e, x.Kind)
-	}
-	if x.Status != "" {
-		e.Name("status")
-		codec.EncodeEnum(e, x.Status)
-	}
-	if x.Content != nil {
-		e.Name("content")
-		codec.EncodeSlice(e, x.Content)
-	}
-	if x.Locations != nil {
-		e.Name("locations")
-		codec.EncodeSlice(e, x.Locations)
-	}
-	if x.RawInput != nil {
-		e.Name("rawInput")
-		e.Raw(x.RawInput)
-	}
-	if x.RawOutput != nil {
-		e.Name("rawOutput")
-		e.Raw(x.RawOutput)
-	}
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *ToolCall) DecodeJSON(d *codec.Decoder) {
-	*x = ToolCall{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "toolCallId":
-			o.Once(0)
-			x.ToolCallID = ToolCallID(d.Intern())
-		case "title":
-			o.Once(1)
-			x.Title = d.Str()
-		case "name":
-			o.Once(2)
-			x.Name = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "kind":
-			o.Once(3)
-			x.Kind = codec.Lenient(d, codec.DecodeEnum[ToolKind])
-		case "status":
-			o.Once(4)
-			x.Status = codec.Lenient(d, codec.DecodeEnum[ToolCallStatus])
-		case "content":
-			o.Once(5)
-			x.Content = codec.Lenient(d, codec.DecodeSliceLenient[ToolCallContent])
-		case "locations":
-			o.Once(6)
-			x.Locations = codec.Lenient(d, codec.DecodeSliceLenient[ToolCallLocation])
-		case "rawInput":
-			o.Once(7)
-			x.RawInput = d.Raw()
-		case "rawOutput":
-			o.Once(8)
-			x.RawOutput = d.Raw()
-		case "_meta":
-			o.Once(9)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("toolCallId", "title")
+	codec.Require(&o, 0b1, x)
 }
 
 var variantsOfPlanUpdateContent = codec.Variants{Of: "PlanUpdateContent", Tag: "type", Unknown: (*PlanUpdateContentUnknown)(nil), List: []codec.Variant{
@@ -738,24 +302,21 @@ var variantsOfPlanUpdateContent = codec.Variants{Of: "PlanUpdateContent", Tag: "
 }}
 
 func (x *PlanUpdateContent) EncodeJSON(e *codec.Encoder) {
-	variantsOfPlanUpdateContent.Encode(e, x.Variant)
+	variantsOfPlanUpdateContent.Encode(e, x, x.Variant)
 }
 func (x *PlanUpdateContent) DecodeJSON(d *codec.Decoder) {
-	x.Variant, _ = variantsOfPlanUpdateContent.Decode(d).(PlanUpdateContentVariant)
+	x.Variant, _ = variantsOfPlanUpdateContent.Decode(d, x).(PlanUpdateContentVariant)
 }
+
+var variantsOfAvailableCommandInput = codec.Variants{Of: "AvailableCommandInput", Objects: true, List: []codec.Variant{
+	{As: (*AvailableCommandInputUnstructured)(nil), By: (*UnstructuredCommandInput)(nil), Kinds: "{", Fits: []string{"hint", "\""}},
+}}
 
 func (x *AvailableCommandInput) EncodeJSON(e *codec.Encoder) {
-	switch v := x.Variant.(type) {
-	case *AvailableCommandInputUnstructured:
-		codec.EncodePayload(e, (*UnstructuredCommandInput)(v))
-	default:
-		e.Failf("AvailableCommandInput without a variant")
-	}
+	variantsOfAvailableCommandInput.Encode(e, x, x.Variant)
 }
-
 func (x *AvailableCommandInput) DecodeJSON(d *codec.Decoder) {
-	*x = AvailableCommandInput{}
-	x.Variant = (*AvailableCommandInputUnstructured)(codec.New[UnstructuredCommandInput](d))
+	x.Variant, _ = variantsOfAvailableCommandInput.Decode(d, x).(AvailableCommandInputVariant)
 }
 
 var variantsOfStateUpdate = codec.Variants{Of: "StateUpdate", Tag: "state", Unknown: (*StateUpdateUnknown)(nil), List: []codec.Variant{
@@ -765,224 +326,50 @@ var variantsOfStateUpdate = codec.Variants{Of: "StateUpdate", Tag: "state", Unkn
 	{Tag: "unknown", As: (*StateUpdateStateUnknown)(nil), By: (*UnknownStateUpdate)(nil)},
 }}
 
-func (x *StateUpdate) EncodeJSON(e *codec.Encoder) { variantsOfStateUpdate.Encode(e, x.Variant) }
+func (x *StateUpdate) EncodeJSON(e *codec.Encoder) { variantsOfStateUpdate.Encode(e, x, x.Variant) }
 func (x *StateUpdate) DecodeJSON(d *codec.Decoder) {
-	x.Variant, _ = variantsOfStateUpdate.Decode(d).(StateUpdateVariant)
+	x.Variant, _ = variantsOfStateUpdate.Decode(d, x).(StateUpdateVariant)
 }
+
+var variantsOfIdleStateUpdate = codec.Variants{Of: "IdleStateUpdate", Tag: "stopReason", Other: "n0tf[{", Names: []string{"usage", "_meta"}, Unknown: (*IdleStateUpdateUnknown)(nil), List: []codec.Variant{
+	{Tag: "end_turn", As: (*IdleStateUpdateEndTurn)(nil)},
+	{Tag: "max_tokens", As: (*IdleStateUpdateMaxTokens)(nil)},
+	{Tag: "max_turn_requests", As: (*IdleStateUpdateMaxTurnRequests)(nil)},
+	{Tag: "refusal", As: (*IdleStateUpdateRefusal)(nil)},
+	{Tag: "cancelled", As: (*IdleStateUpdateCancelled)(nil)},
+	{Tag: "error", As: (*IdleStateUpdateError)(nil), By: (*ErrorStopReason)(nil)},
+	{NoTag: true, As: (*IdleStateUpdateNone)(nil)},
+}}
 
 func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMembers(e, x)
-	switch v := x.Variant.(type) {
-	case *IdleStateUpdateEndTurn:
-		e.Tag("stopReason", "end_turn")
-		codec.EncodeMembers(e, v)
-	case *IdleStateUpdateMaxTokens:
-		e.Tag("stopReason", "max_tokens")
-		codec.EncodeMembers(e, v)
-	case *IdleStateUpdateMaxTurnRequests:
-		e.Tag("stopReason", "max_turn_requests")
-		codec.EncodeMembers(e, v)
-	case *IdleStateUpdateRefusal:
-		e.Tag("stopReason", "refusal")
-		codec.EncodeMembers(e, v)
-	case *IdleStateUpdateCancelled:
-		e.Tag("stopReason", "cancelled")
-		codec.EncodeMembers(e, v)
-	case *IdleStateUpdateError:
-		e.Tag("stopReason", "error")
-		codec.Embed(e, (*ErrorStopReason)(v))
-	case *IdleStateUpdateNone:
-		v.encodeMembers(e)
-	case *IdleStateUpdateUnknown:
-		if v == nil {
-			e.FailObject("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("stopReason", v.Tag, v.Raw, new(IdleStateUpdate).decodeVariant)
-		e.Members(v.Raw, "usage", "_meta")
-	default:
-		e.FailObject("IdleStateUpdate without a variant")
-	}
-	e.EndObject()
+	variantsOfIdleStateUpdate.Encode(e, x, x.Variant)
 }
-
 func (x *IdleStateUpdate) DecodeJSON(d *codec.Decoder) {
-	*x = IdleStateUpdate{}
-	start := d.Mark()
-	codec.DecodeMembers(d, x)
-	d.Rewind(start)
-	x.decodeVariant(d)
+	x.Variant, _ = variantsOfIdleStateUpdate.Decode(d, x).(IdleStateUpdateVariant)
 }
 
-func (x *IdleStateUpdate) decodeVariant(d *codec.Decoder) {
-	tag, ok := d.LenientTag("stopReason")
-	if !ok {
-		v := new(IdleStateUpdateNone)
-		v.decodeMembers(d)
-		x.Variant = v
-		return
-	}
-	switch string(tag) {
-	case "end_turn":
-		v := new(IdleStateUpdateEndTurn)
-		codec.DecodeMembers(d, v)
-		x.Variant = v
-	case "max_tokens":
-		v := new(IdleStateUpdateMaxTokens)
-		codec.DecodeMembers(d, v)
-		x.Variant = v
-	case "max_turn_requests":
-		v := new(IdleStateUpdateMaxTurnRequests)
-		codec.DecodeMembers(d, v)
-		x.Variant = v
-	case "refusal":
-		v := new(IdleStateUpdateRefusal)
-		codec.DecodeMembers(d, v)
-		x.Variant = v
-	case "cancelled":
-		v := new(IdleStateUpdateCancelled)
-		codec.DecodeMembers(d, v)
-		x.Variant = v
-	case "error":
-		x.Variant = (*IdleStateUpdateError)(codec.New[ErrorStopReason](d))
-	default:
-		x.Variant = &IdleStateUpdateUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
-}
+var variantsOfMCPServer = codec.Variants{Of: "MCPServer", Tag: "type", Keeps: true, Unknown: (*MCPServerUnknown)(nil), List: []codec.Variant{
+	{Tag: "http", As: (*MCPServerHTTP)(nil), By: (*MCPServerHTTP)(nil), Fits: []string{"name", "\"", "url", "\"", "headers", "[n"}},
+	{Tag: "sse", As: (*MCPServerSSE)(nil), By: (*MCPServerSSE)(nil), Fits: []string{"name", "\"", "url", "\"", "headers", "[n"}},
+	{Tag: "acp", As: (*MCPServerACP)(nil), By: (*MCPServerACP)(nil), Off: uint64(FeatureMCPOverACP), Fits: []string{"name", "\"", "serverId", "\""}},
+	{NoTag: true, As: (*MCPServerStdio)(nil), By: (*MCPServerStdio)(nil), Fits: []string{"name", "\"", "command", "\"", "args", "[n", "env", "[n"}},
+}}
 
-func (x *IdleStateUpdateNone) encodeMembers(e *codec.Encoder) {
-	if x == nil {
-		e.FailObject("a variant that is a nil %T", x)
-		return
-	}
-	codec.EncodeOpt(e, "stopReason", x.StopReason, codec.EncodeNull)
-}
-
-func (x *IdleStateUpdateNone) decodeMembers(d *codec.Decoder) {
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "stopReason":
-			o.Once(0)
-			x.StopReason = codec.DecodeOptLenient(d, codec.DecodeNull)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
-	switch v := x.Variant.(type) {
-	case *MCPServerHTTP:
-		codec.EncodeVariant(e, "type", "http", v)
-	case *MCPServerSSE:
-		codec.EncodeVariant(e, "type", "sse", v)
-	case *MCPServerACP:
-		codec.EncodeVariant(e, "type", "acp", v)
-	case *MCPServerStdio:
-		codec.EncodeDefault(e, "type", x.Type, v)
-	case *MCPServerUnknown:
-		if v == nil {
-			e.Failf("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("type", v.Tag, v.Raw, new(MCPServer).DecodeJSON)
-		e.RawObject(v.Raw)
-	default:
-		e.Failf("MCPServer without a variant")
-	}
-}
-
+func (x *MCPServer) EncodeJSON(e *codec.Encoder) { variantsOfMCPServer.Encode(e, x, x.Variant) }
 func (x *MCPServer) DecodeJSON(d *codec.Decoder) {
-	*x = MCPServer{}
-	fits := d.Fits("name", `"`, "command", `"`, "args", `[n`, "env", `[n`)
-	tag, ok := d.DefaultTag("type", fits)
-	if ok {
-		switch string(tag) {
-		case "http":
-			if !fits || d.Fits("name", `"`, "url", `"`, "headers", `[n`) {
-				x.Variant = codec.New[MCPServerHTTP](d)
-				return
-			}
-		case "sse":
-			if !fits || d.Fits("name", `"`, "url", `"`, "headers", `[n`) {
-				x.Variant = codec.New[MCPServerSSE](d)
-				return
-			}
-		case "acp":
-			if !fits || d.Fits("name", `"`, "serverId", `"`) {
-				at := d.Mark()
-				x.Variant = codec.New[MCPServerACP](d)
-				if d.RetryOff(at, uint64(FeatureMCPOverACP)) {
-					x.Variant = &MCPServerUnknown{Tag: string(tag), Raw: d.Raw()}
-				}
-				return
-			}
-		default:
-			if !fits {
-				x.Variant = &MCPServerUnknown{Tag: string(tag), Raw: d.Raw()}
-				return
-			}
-		}
-		x.Type = codec.Some(string(tag))
-	}
-	x.Variant = codec.New[MCPServerStdio](d)
+	x.Variant, _ = variantsOfMCPServer.Decode(d, x).(MCPServerVariant)
 }
+
+var variantsOfSetSessionConfigOptionRequest = codec.Variants{Of: "SetSessionConfigOptionRequest", Tag: "type", Keeps: true, Names: []string{"sessionId", "configId", "_meta"}, Unknown: (*SetSessionConfigOptionRequestUnknown)(nil), List: []codec.Variant{
+	{Tag: "boolean", As: (*SetSessionConfigOptionRequestBoolean)(nil), Fits: []string{"value", "tf"}},
+	{NoTag: true, As: (*SetSessionConfigOptionRequestValueID)(nil), Fits: []string{"value", "\""}},
+}}
 
 func (x *SetSessionConfigOptionRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMembers(e, x)
-	switch v := x.Variant.(type) {
-	case *SetSessionConfigOptionRequestBoolean:
-		e.Tag("type", "boolean")
-		codec.EncodeMembers(e, v)
-	case *SetSessionConfigOptionRequestValueID:
-		codec.EncodeOpt(e, "type", x.Type, (*codec.Encoder).Str)
-		codec.EncodeMembers(e, v)
-	case *SetSessionConfigOptionRequestUnknown:
-		if v == nil {
-			e.FailObject("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("type", v.Tag, v.Raw, new(SetSessionConfigOptionRequest).decodeVariant)
-		e.Members(v.Raw, "sessionId", "configId", "_meta")
-	default:
-		e.FailObject("SetSessionConfigOptionRequest without a variant")
-	}
-	e.EndObject()
+	variantsOfSetSessionConfigOptionRequest.Encode(e, x, x.Variant)
 }
-
 func (x *SetSessionConfigOptionRequest) DecodeJSON(d *codec.Decoder) {
-	*x = SetSessionConfigOptionRequest{}
-	start := d.Mark()
-	codec.DecodeMembers(d, x)
-	d.Rewind(start)
-	x.decodeVariant(d)
-}
-
-func (x *SetSessionConfigOptionRequest) decodeVariant(d *codec.Decoder) {
-	fits := d.Fits("value", `"`)
-	tag, ok := d.DefaultTag("type", fits)
-	if ok {
-		switch string(tag) {
-		case "boolean":
-			if !fits || d.Fits("value", `tf`) {
-				v := new(SetSessionConfigOptionRequestBoolean)
-				codec.DecodeMembers(d, v)
-				x.Variant = v
-				return
-			}
-		default:
-			if !fits {
-				x.Variant = &SetSessionConfigOptionRequestUnknown{Tag: string(tag), Raw: d.Raw()}
-				return
-			}
-		}
-		x.Type = codec.Some(string(tag))
-	}
-	v := new(SetSessionConfigOptionRequestValueID)
-	codec.DecodeMembers(d, v)
-	x.Variant = v
+	x.Variant, _ = variantsOfSetSessionConfigOptionRequest.Decode(d, x).(SetSessionConfigOptionRequestVariant)
 }
 
 var variantsOfRequestPermissionOutcome = codec.Variants{Of: "RequestPermissionOutcome", Tag: "outcome", Unknown: (*RequestPermissionOutcomeUnknown)(nil), List: []codec.Variant{
@@ -991,130 +378,55 @@ var variantsOfRequestPermissionOutcome = codec.Variants{Of: "RequestPermissionOu
 }}
 
 func (x *RequestPermissionOutcome) EncodeJSON(e *codec.Encoder) {
-	variantsOfRequestPermissionOutcome.Encode(e, x.Variant)
+	variantsOfRequestPermissionOutcome.Encode(e, x, x.Variant)
 }
 func (x *RequestPermissionOutcome) DecodeJSON(d *codec.Decoder) {
-	x.Variant, _ = variantsOfRequestPermissionOutcome.Decode(d).(RequestPermissionOutcomeVariant)
+	x.Variant, _ = variantsOfRequestPermissionOutcome.Decode(d, x).(RequestPermissionOutcomeVariant)
 }
 
-var variantsOfCreateElicitationResponse = codec.Variants{Of: "CreateElicitationResponse", Tag: "action", Unknown: (*CreateElicitationResponseUnknown)(nil), Names: []string{"_meta"}, List: []codec.Variant{
+var variantsOfCreateElicitationResponse = codec.Variants{Of: "CreateElicitationResponse", Tag: "action", Names: []string{"_meta"}, Unknown: (*CreateElicitationResponseUnknown)(nil), List: []codec.Variant{
 	{Tag: "accept", As: (*CreateElicitationResponseAccept)(nil), By: (*ElicitationAcceptAction)(nil)},
 	{Tag: "decline", As: (*CreateElicitationResponseDecline)(nil)},
 	{Tag: "cancel", As: (*CreateElicitationResponseCancel)(nil)},
 }}
 
 func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
-	variantsOfCreateElicitationResponse.EncodeMerged(e, x, x.Variant)
+	variantsOfCreateElicitationResponse.Encode(e, x, x.Variant)
 }
 func (x *CreateElicitationResponse) DecodeJSON(d *codec.Decoder) {
-	x.Variant, _ = variantsOfCreateElicitationResponse.DecodeMerged(d, x).(CreateElicitationResponseVariant)
+	x.Variant, _ = variantsOfCreateElicitationResponse.Decode(d, x).(CreateElicitationResponseVariant)
 }
+
+var variantsOfElicitationContentValue = codec.Variants{Of: "ElicitationContentValue", List: []codec.Variant{
+	{As: (*ElicitationContentValueInteger)(nil), By: (*int64)(nil), Value: true, Kinds: "0"},
+	{As: (*ElicitationContentValueNumber)(nil), By: (*float64)(nil), Value: true, Kinds: "0"},
+	{As: (*ElicitationContentValueStringArray)(nil), By: (*[]string)(nil), Value: true, Kinds: "["},
+	{As: (*ElicitationContentValueString)(nil), By: (*string)(nil), Value: true, Kinds: "\""},
+	{As: (*ElicitationContentValueBoolean)(nil), By: (*bool)(nil), Value: true, Kinds: "tf"},
+}}
 
 func (x *ElicitationContentValue) EncodeJSON(e *codec.Encoder) {
-	switch v := x.Variant.(type) {
-	case ElicitationContentValueString:
-		e.Str(string(v))
-	case ElicitationContentValueInteger:
-		e.Int(int64(v))
-	case ElicitationContentValueNumber:
-		e.Float(float64(v))
-	case ElicitationContentValueBoolean:
-		e.Bool(bool(v))
-	case ElicitationContentValueStringArray:
-		codec.EncodeStrings(e, v)
-	default:
-		e.Failf("ElicitationContentValue without a variant")
-	}
+	variantsOfElicitationContentValue.Encode(e, x, x.Variant)
+}
+func (x *ElicitationContentValue) DecodeJSON(d *codec.Decoder) {
+	x.Variant, _ = variantsOfElicitationContentValue.Decode(d, x).(ElicitationContentValueVariant)
 }
 
-func (x *ElicitationContentValue) DecodeJSON(d *codec.Decoder) {
-	*x = ElicitationContentValue{}
-	switch d.Kind() {
-	case '"':
-		x.Variant = ElicitationContentValueString(d.Str())
-	case '0':
-		if d.Integral() {
-			x.Variant = ElicitationContentValueInteger(codec.DecodeInt[int64](d))
-		} else {
-			x.Variant = ElicitationContentValueNumber(d.Float())
-		}
-	case 't', 'f':
-		x.Variant = ElicitationContentValueBoolean(d.Bool())
-	case '[':
-		x.Variant = ElicitationContentValueStringArray(codec.DecodeStrings[string](d))
-	default:
-		d.Failf("no variant of ElicitationContentValue fits")
-	}
-}
+var variantsOfMessageMCPResponse = codec.Variants{Of: "MessageMCPResponse", Objects: true, Keys: "result and error", List: []codec.Variant{
+	{As: (*MessageMCPResponseResult)(nil), Kinds: "{", Key: "result", Fits: []string{"result", ""}, Drops: []string{"error"}},
+	{As: (*MessageMCPResponseError)(nil), Kinds: "{", Key: "error", Fits: []string{"error", "{"}, Drops: []string{"result"}},
+}}
 
 func (x *MessageMCPResponse) EncodeJSON(e *codec.Encoder) {
-	switch v := x.Variant.(type) {
-	case *MessageMCPResponseResult:
-		e.BeginObject()
-		codec.EncodeMembers(e, v)
-		e.EndObject()
-	case *MessageMCPResponseError:
-		e.BeginObject()
-		codec.EncodeMembers(e, v)
-		e.EndObject()
-	default:
-		e.Failf("MessageMCPResponse without a variant")
-	}
+	variantsOfMessageMCPResponse.Encode(e, x, x.Variant)
 }
-
 func (x *MessageMCPResponse) DecodeJSON(d *codec.Decoder) {
-	*x = MessageMCPResponse{}
-	at := d.Mark()
-	switch {
-	case d.Has("result"):
-		d.Drops("error")
-		v := new(MessageMCPResponseResult)
-		codec.DecodeMembers(d, v)
-		x.Variant = v
-	case d.Has("error"):
-		d.Drops("result")
-		v := new(MessageMCPResponseError)
-		codec.DecodeMembers(d, v)
-		x.Variant = v
-	default:
-		d.Failf("no variant of MessageMCPResponse fits: it has none of the members result and error")
-	}
-	if d.RetryFitting(at, "error", `{`) {
-		d.Drops("result")
-		v := new(MessageMCPResponseError)
-		codec.DecodeMembers(d, v)
-		x.Variant = v
-	}
+	x.Variant, _ = variantsOfMessageMCPResponse.Decode(d, x).(MessageMCPResponseVariant)
 }
 
-func (x *CancelRequestNotification) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("requestId")
-	x.RequestID.EncodeJSON(e)
-	e.Check(codec.IDInParams(x.RequestID, true))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
+func (x *ProxySuccessorResponse) EncodeJSON(e *codec.Encoder) {
+	codec.EncodeAs(e, (*json.RawMessage)(x), "")
 }
-
-func (x *CancelRequestNotification) DecodeJSON(d *codec.Decoder) {
-	*x = CancelRequestNotification{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "requestId":
-			o.Once(0)
-			x.RequestID.DecodeJSON(d)
-			d.Check(codec.IDInParams(x.RequestID, true))
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("requestId")
+func (x *ProxySuccessorResponse) DecodeJSON(d *codec.Decoder) {
+	codec.DecodeAs(d, (*json.RawMessage)(x), "")
 }
-
-func (x *ProxySuccessorResponse) EncodeJSON(e *codec.Encoder) { e.Raw(json.RawMessage(*x)) }
-
-func (x *ProxySuccessorResponse) DecodeJSON(d *codec.Decoder) { *x = ProxySuccessorResponse(d.Raw()) }

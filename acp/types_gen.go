@@ -409,7 +409,7 @@ type ElicitationSessionScope struct {
 // during auth/configuration phases before any session is started).
 type ElicitationRequestScope struct {
 	// The request this elicitation is tied to.
-	RequestID codec.ID `json:"requestId" codec:"required"`
+	RequestID codec.ID `json:"requestId" codec:"required,requestIDOrNull"`
 }
 
 // ElicitationSchema is a type-safe elicitation schema for requesting structured user input.
@@ -1136,7 +1136,7 @@ type ProviderInfo struct {
 	ProviderID ProviderID `json:"providerId" codec:"required"`
 
 	// Supported protocol types for this provider.
-	Supported []LLMProtocol `json:"supported" codec:"required,lenient,items,open"`
+	Supported []LLMProtocol `json:"supported" codec:"required,lenient,items,item.open"`
 
 	// Whether this provider is mandatory and cannot be disabled via `providers/disable`. If true, clients must not call
 	// `providers/disable` for this provider ID.
@@ -2861,7 +2861,7 @@ type MessageMCPNotification struct {
 // See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/cancellation
 type CancelRequestNotification struct {
 	// The ID of the request to cancel.
-	RequestID codec.ID `json:"requestId" codec:"required"`
+	RequestID codec.ID `json:"requestId" codec:"required,requestIDOrNull"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }

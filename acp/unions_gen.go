@@ -434,7 +434,7 @@ type AuthMethod struct {
 
 	// Type is the member type of an [AuthMethodAgent], which needs none: a value that the schema does not know, or the
 	// value of another variant. It is written unchanged, and ignored for other variants.
-	Type codec.Opt[string] `json:"-"`
+	Type codec.Opt[string] `json:"-" codec:"tag"`
 }
 
 // AuthMethodVariant is implemented only by the variants of [AuthMethod]: *AuthMethodTerminal, *AuthMethodAgent and
@@ -1134,7 +1134,7 @@ type MCPServer struct {
 
 	// Type is the member type of an [MCPServerStdio], which needs none: a value that the schema does not know, or the
 	// value of another variant. It is written unchanged, and ignored for other variants.
-	Type codec.Opt[string] `json:"-"`
+	Type codec.Opt[string] `json:"-" codec:"tag"`
 }
 
 // MCPServerVariant is implemented only by the variants of [MCPServer]: *MCPServerHTTP, *MCPServerSSE, *MCPServerACP,
@@ -1190,7 +1190,7 @@ type SetSessionConfigOptionRequest struct {
 
 	// Type is the member type of a [SetSessionConfigOptionRequestValueID], which needs none: a value that the schema
 	// does not know, or the value of another variant. It is written unchanged, and ignored for other variants.
-	Type codec.Opt[string] `json:"-"`
+	Type codec.Opt[string] `json:"-" codec:"tag"`
 }
 
 // SetSessionConfigOptionRequestVariant is implemented only by the variants of [SetSessionConfigOptionRequest]:

@@ -1,7 +1,7 @@
 package codec
 
-// This file has the constraints of schemas on values beyond their types. Each function returns an error that says how v
-// violates the constraint, or nil; Check records it as a failure.
+// This file has the constraints of schemas on values beyond their types, which options of the tag codec say. Each
+// returns an error that says how a value violates the constraint, or nil.
 
 import (
 	"cmp"
@@ -9,111 +9,75 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
-// Check fails if err is not nil. The failure is about the value read last.
-func (d *Decoder) Check(err error) {
-	if err != nil {
-		d.Fail(err)
+type bound func(reflect.Value) error
+
+// newBounds returns the constraints among the options, for values of a type.
+func newBounds(t reflect.Type, o options) (out []bound) {
+	if names := o.names("member"); names != nil {
+		out = append(out, func(v reflect.Value) error { return hasMembers(v, names) })
 	}
-}
-
-// Check fails if err is not nil. The failure is about the value written last.
-func (e *Encoder) Check(err error) {
-	if err != nil {
-		e.Fail(err)
-	}
-}
-
-// MinLength returns an error unless v has at least n characters.
-func MinLength[T ~string](v T, n int) error {
-	if got := utf8.RuneCountInString(string(v)); got < n {
-		return fmt.Errorf("length is %d, expected %d or more", got, n)
-	}
-	return nil
-}
-
-// MaxLength returns an error unless v has at most n characters.
-func MaxLength[T ~string](v T, n int) error {
-	if got := utf8.RuneCountInString(string(v)); got > n {
-		return fmt.Errorf("length is %d, expected %d at most", got, n)
-	}
-	return nil
-}
-
-// MinItems returns an error unless v has at least n items.
-func MinItems[T any](v []T, n int) error { return atLeast(len(v), n, "items") }
-
-// MaxItems returns an error unless v has at most n items.
-func MaxItems[T any](v []T, n int) error { return atMost(len(v), n, "items") }
-
-// Minimum returns an error if v is less than least.
-func Minimum[T cmp.Ordered](v, least T) error {
-	if v < least {
-		return fmt.Errorf("%v is less than %v", v, least)
-	}
-	return nil
-}
-
-// Maximum returns an error if v is greater than most.
-func Maximum[T cmp.Ordered](v, most T) error {
-	if v > most {
-		return fmt.Errorf("%v is greater than %v", v, most)
-	}
-	return nil
-}
-
-// Above returns an error unless v is greater than limit.
-func Above[T cmp.Ordered](v, limit T) error {
-	if v <= limit {
-		return fmt.Errorf("%v is not greater than %v", v, limit)
-	}
-	return nil
-}
-
-// Below returns an error unless v is less than limit.
-func Below[T cmp.Ordered](v, limit T) error {
-	if v >= limit {
-		return fmt.Errorf("%v is not less than %v", v, limit)
-	}
-	return nil
-}
-
-// Members returns an error unless v has members with those names.
-func Members[T any](v map[string]T, names ...string) error {
-	for _, name := range names {
-		if _, ok := v[name]; !ok {
-			return fmt.Errorf("missing member %q", name)
+	for _, option := range o {
+		keyword, limit, _ := strings.Cut(option, "=")
+		if b := newBound(keyword, limit, t); b != nil {
+			out = append(out, b)
 		}
 	}
+	return out
+}
+
+// newBound returns what an option demands, or nil if it is no constraint.
+func newBound(option, limit string, t reflect.Type) bound {
+	switch option {
+	case "minLength":
+		return atLeast(runes, limit, "length is %d, expected %d or more")
+	case "maxLength":
+		return atMost(runes, limit, "length is %d, expected %d at most")
+	case "minItems":
+		return atLeast(reflect.Value.Len, limit, "%d items, expected %d or more")
+	case "maxItems":
+		return atMost(reflect.Value.Len, limit, "%d items, expected %d at most")
+	case "minProperties":
+		return atLeast(reflect.Value.Len, limit, "%d members, expected %d or more")
+	case "maxProperties":
+		return atMost(reflect.Value.Len, limit, "%d members, expected %d at most")
+	case "requestID":
+		return func(v reflect.Value) error { return idInParams(v.Interface().(ID), false) }
+	case "requestIDOrNull":
+		return func(v reflect.Value) error { return idInParams(v.Interface().(ID), true) }
+	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum":
+		return numeric(option, limit, t)
+	}
 	return nil
 }
 
-// MinMembers returns an error unless v has at least n members.
-func MinMembers[T any](v map[string]T, n int) error { return atLeast(len(v), n, "members") }
+func runes(v reflect.Value) int { return utf8.RuneCountInString(v.String()) }
 
-// MaxMembers returns an error unless v has at most n members.
-func MaxMembers[T any](v map[string]T, n int) error { return atMost(len(v), n, "members") }
-
-// newBound returns the function that checks a keyword of the schema for values of a type.
-func newBound(keyword, limit string, t reflect.Type) func(reflect.Value) error {
-	count, _ := strconv.Atoi(limit)
-	switch keyword {
-	case "minLength":
-		return func(v reflect.Value) error { return MinLength(v.String(), count) }
-	case "maxLength":
-		return func(v reflect.Value) error { return MaxLength(v.String(), count) }
-	case "minItems":
-		return func(v reflect.Value) error { return atLeast(v.Len(), count, "items") }
-	case "maxItems":
-		return func(v reflect.Value) error { return atMost(v.Len(), count, "items") }
-	case "minProperties":
-		return func(v reflect.Value) error { return atLeast(v.Len(), count, "members") }
-	case "maxProperties":
-		return func(v reflect.Value) error { return atMost(v.Len(), count, "members") }
+func atLeast(size func(reflect.Value) int, limit, format string) bound {
+	n, _ := strconv.Atoi(limit) // the nearest int
+	return func(v reflect.Value) error {
+		if got := size(v); got < n {
+			return fmt.Errorf(format, got, n)
+		}
+		return nil
 	}
-	var check func(reflect.Value) error
+}
+
+func atMost(size func(reflect.Value) int, limit, format string) bound {
+	n, _ := strconv.Atoi(limit) // the nearest int
+	return func(v reflect.Value) error {
+		if got := size(v); got > n {
+			return fmt.Errorf(format, got, n)
+		}
+		return nil
+	}
+}
+
+// numeric returns the constraint of a keyword that bounds numbers.
+func numeric(keyword, limit string, t reflect.Type) (check bound) {
 	var err error
 	switch {
 	case t.Kind() == reflect.Float64:
@@ -135,39 +99,33 @@ func newBound(keyword, limit string, t reflect.Type) func(reflect.Value) error {
 	return check
 }
 
-// compare checks a keyword that bounds numbers.
 func compare[T cmp.Ordered](keyword string, v, limit T) error {
-	switch keyword {
-	case "minimum":
-		return Minimum(v, limit)
-	case "maximum":
-		return Maximum(v, limit)
-	case "exclusiveMinimum":
-		return Above(v, limit)
-	case "exclusiveMaximum":
-		return Below(v, limit)
-	}
-	panic("codec: no keyword " + keyword) // a fault of the generator
-}
-
-func atLeast(got, n int, what string) error {
-	if got < n {
-		return fmt.Errorf("%d %s, expected %d or more", got, what, n)
+	switch {
+	case keyword == "minimum" && v < limit:
+		return fmt.Errorf("%v is less than %v", v, limit)
+	case keyword == "maximum" && v > limit:
+		return fmt.Errorf("%v is greater than %v", v, limit)
+	case keyword == "exclusiveMinimum" && v <= limit:
+		return fmt.Errorf("%v is not greater than %v", v, limit)
+	case keyword == "exclusiveMaximum" && v >= limit:
+		return fmt.Errorf("%v is not less than %v", v, limit)
 	}
 	return nil
 }
 
-func atMost(got, n int, what string) error {
-	if got > n {
-		return fmt.Errorf("%d %s, expected %d at most", got, what, n)
+func hasMembers(v reflect.Value, names []string) error {
+	for _, name := range names {
+		if !v.MapIndex(reflect.ValueOf(name)).IsValid() {
+			return fmt.Errorf("missing member %q", name)
+		}
 	}
 	return nil
 }
 
-// Listed returns an error unless v is one of the values that the schema lists.
-func Listed[T interface{ Known() bool }](v T) error {
-	if !v.Known() {
-		return fmt.Errorf("%v is not one of the values of %T", v, v)
+// isListed returns an error unless v, an enum, is one of the values that the schema lists.
+func isListed(v reflect.Value) error {
+	if x := v.Interface(); !x.(known).Known() {
+		return fmt.Errorf("%v is not one of the values of %T", x, x)
 	}
 	return nil
 }
@@ -177,9 +135,9 @@ var (
 	errBigID  = errors.New("an id here must be a string or an integer of 64 bits")
 )
 
-// IDInParams returns an error unless parameters may hold the request id: a string, a 64-bit integer or, if nullable is
+// idInParams returns an error unless parameters may hold the request id: a string, a 64-bit integer or, if nullable is
 // set, null.
-func IDInParams(id ID, nullable bool) error {
+func idInParams(id ID, nullable bool) error {
 	switch {
 	case id.kind == idNull && !nullable:
 		return errNullID

@@ -737,9 +737,12 @@ func (o *Object) Refuse() { o.d.Failf("the member %.64q must not be there", o.d.
 // Require fails unless all members were seen; names[i] is the member that was recorded by Once(i). Call it after Next
 // has returned false.
 func (o *Object) Require(names ...string) {
-	all := uint64(1)<<len(names) - 1
-	if missing := all &^ o.seen; missing != 0 && o.d.err == nil {
-		o.d.failText(o.start, "missing member "+strconv.Quote(names[bits.TrailingZeros64(missing)]))
+	o.require(uint64(1)<<len(names)-1, func(bit int) string { return names[bit] })
+}
+
+func (o *Object) require(members uint64, name func(bit int) string) {
+	if missing := members &^ o.seen; missing != 0 && o.d.err == nil {
+		o.d.failText(o.start, "missing member "+strconv.Quote(name(bits.TrailingZeros64(missing))))
 	}
 }
 
@@ -782,9 +785,6 @@ func (a *Array) Next() bool {
 //
 // The tag is valid as long as the input.
 func (d *Decoder) Tag(name string) (tag []byte, ok bool) { return d.peekTag(name, "") }
-
-// NullableTag is Tag, but treats null as absent.
-func (d *Decoder) NullableTag(name string) (tag []byte, ok bool) { return d.peekTag(name, "n") }
 
 // LenientTag is Tag, but treats any value that is not a string as absent. The code that reads the object reports that
 // it is wrong.
@@ -830,13 +830,6 @@ func (d *Decoder) peekTag(name, absent string) (tag []byte, ok bool) {
 	}
 	d.Rewind(m)
 	d.tag, d.tagAt, d.tagEnd = name, m.i, 0
-	return tag, ok
-}
-
-// OwnTag is like Tag, but leaves the tag for the object's own decoder.
-func (d *Decoder) OwnTag(name string) (tag []byte, ok bool) {
-	tag, ok = d.Tag(name)
-	d.tagEnd = 0
 	return tag, ok
 }
 

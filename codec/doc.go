@@ -1,28 +1,33 @@
 // Package codec writes and reads JSON for generated code only: programs use the types of package acp or, with
 // encoding/json, the methods MarshalJSON and UnmarshalJSON of these types.
 //
-// [Encode] and [Decode] go by the tags of the fields of most generated structs, and need no code for each. Unions, and
-// the structs of the commonest messages, have two methods, which list their members:
+// [Encode] and [Decode] go by the tags of the fields of generated structs, and need no code for each. Unions have two
+// methods, which use a table of their variants; see [Variants]. The structs of the commonest messages have the same
+// methods, with code for the members that are always there:
 //
 //	func (x *TextContent) EncodeJSON(e *codec.Encoder) {
 //		e.BeginObject()
+//		if !x.Annotations.IsZero() {
+//			codec.EncodeMember(e, x, 0)
+//		}
 //		e.Name("text")
 //		e.Str(x.Text)
 //		e.EndObject()
 //	}
 //
 //	func (x *TextContent) DecodeJSON(d *codec.Decoder) {
+//		*x = TextContent{}
 //		o := d.Object()
 //		for o.Next() {
 //			switch string(o.Name()) {
 //			case "text":
-//				o.Once(0)
+//				o.Once(1)
 //				x.Text = d.Str()
 //			default:
-//				d.Skip()
+//				codec.DecodeMember(&o, x)
 //			}
 //		}
-//		o.Require("text")
+//		codec.Require(&o, 0b10, x)
 //	}
 //
 // The first error is kept: after it, an [Encoder] discards its output and a [Decoder] finds nothing more to read, so
@@ -47,8 +52,7 @@ const SupportVersion1 = true
 // MaxDepth is how many levels of arrays and objects a text may have, for writing and for reading.
 const MaxDepth = 256
 
-// Value is implemented by pointers to generated unions, and to generated structs that are not written as their tags
-// say.
+// Value is implemented by pointers to generated unions and lists, and to the structs of the commonest messages.
 type Value interface {
 	// EncodeJSON writes exactly one JSON value.
 	EncodeJSON(*Encoder)

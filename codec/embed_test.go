@@ -3,7 +3,6 @@ package codec_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -59,11 +58,13 @@ func TestEmbed(t *testing.T) {
 	}{
 		{"into an empty object", object(func(e *codec.Encoder) { codec.Embed(e, members("a", "b")) }), `{"a":1,"b":1}`},
 		{"an empty object", object(func(e *codec.Encoder) { codec.Embed(e, members()) }), `{}`},
-		{"an empty object behind a member", object(func(e *codec.Encoder) { e.Tag("t", "v"); codec.Embed(e, members()) }), `{"t":"v"}`},
+		{"an empty object behind a member", object(func(e *codec.Encoder) { e.Name("t"); e.Str("v"); codec.Embed(e, members()) }), `{"t":"v"}`},
 		{"between members", object(func(e *codec.Encoder) {
-			e.Tag("t", "v")
+			e.Name("t")
+			e.Str("v")
 			codec.Embed(e, members("a"))
-			e.Tag("u", "w")
+			e.Name("u")
+			e.Str("w")
 		}), `{"t":"v","a":1,"u":"w"}`},
 		{"names that are there", object(func(e *codec.Encoder) {
 			e.Name("a")
@@ -83,20 +84,22 @@ func TestEmbed(t *testing.T) {
 			codec.Embed(e, &x)
 		}), `!expected an object`},
 		{"raw that is not an object", object(func(e *codec.Encoder) { codec.Embed(e, raw("1")) }), `!an unknown variant must be an object`},
-		{"nil", object(func(e *codec.Encoder) { codec.Embed(e, (*encoding)(nil)) }), `!a variant that is a nil *codec_test.encoding`},
 		{"an error inside", object(func(e *codec.Encoder) {
-			e.Tag("t", "v")
+			e.Name("t")
+			e.Str("v")
 			codec.Embed(e, raw(`{"a":1,"b":x}`))
 		}), "!/b: invalid JSON: offset 11: 'x', expected value"},
 		{"an error at a member", object(func(e *codec.Encoder) {
-			e.Tag("t", "v")
+			e.Name("t")
+			e.Str("v")
 			x := object(func(e *codec.Encoder) { e.Name("m"); e.Float(1); e.Failf("bad") })
 			codec.Embed(e, &x)
 		}), "!/m: bad"},
 		{"a variant", func(e *codec.Encoder) { codec.EncodeVariant(e, "t", "v", members("a")) }, `{"t":"v","a":1}`},
 		{"a variant without members", func(e *codec.Encoder) { codec.EncodeVariant(e, "t", "v", members()) }, `{"t":"v"}`},
 		{"a variant in an object", object(func(e *codec.Encoder) {
-			e.Tag("s", "u")
+			e.Name("s")
+			e.Str("u")
 			x := encoding(func(e *codec.Encoder) { codec.EncodeVariant(e, "t", "v", members("a")) })
 			codec.Embed(e, &x)
 		}), `{"s":"u","t":"v","a":1}`},
@@ -104,7 +107,6 @@ func TestEmbed(t *testing.T) {
 			x := encoding(func(e *codec.Encoder) { e.Int(1) })
 			codec.EncodeVariant(e, "t", "v", &x)
 		}, `!/t: expected an object`},
-		{"no variant", func(e *codec.Encoder) { codec.EncodePayload(e, (*encoding)(nil)) }, `!a variant that is a nil *codec_test.encoding`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -137,67 +139,6 @@ func TestEmbedDepth(t *testing.T) {
 		})
 		if _, err := codec.Append(nil, &x); !errors.Is(err, test.want) {
 			t.Errorf("%d levels: got %v, want %v", test.levels, err, test.want)
-		}
-	}
-}
-
-func TestSliceFuncs(t *testing.T) {
-	x := encoding(func(e *codec.Encoder) {
-		e.BeginArray()
-		e.Elem()
-		codec.EncodeSliceFunc(e, []color{"a", "b"}, codec.EncodeEnum)
-		e.Elem()
-		codec.EncodeSliceFunc(e, []color(nil), codec.EncodeEnum)
-		e.Elem()
-		codec.EncodeMapFunc(e, map[string]int32{"b": 2, "a": 1}, codec.EncodeInt)
-		e.EndArray()
-	})
-	out, err := codec.Append(nil, &x)
-	if want := `[["a","b"],[],{"a":1,"b":2}]`; err != nil || string(out) != want {
-		t.Errorf("got %s, %v, want %s", out, err, want)
-	}
-
-	d := codec.NewDecoder([]byte(`[["a","b"],["a",1,"b"],["a",1],{"a":1}]`))
-	a := d.Array()
-	next := func() { a.Next() }
-	next()
-	if got := codec.DecodeSliceFunc(d, codec.DecodeIntern[color]); fmt.Sprint(got) != "[a b]" {
-		t.Errorf("got %v", got)
-	}
-	next()
-	if got := codec.DecodeSliceFuncLenient(d, codec.DecodeIntern[color]); fmt.Sprint(got) != "[a b]" {
-		t.Errorf("got %v", got)
-	}
-	if got := fmt.Sprint(d.Repairs()); got != "[{/1/1 expected string, got number}]" {
-		t.Errorf("got repairs %v", got)
-	}
-	next()
-	m := d.Mark()
-	if got := codec.DecodeSliceFunc(d, codec.DecodeIntern[color]); got != nil || !d.Retry(m) {
-		t.Errorf("got %v, want a failure", got)
-	}
-	d.Skip()
-	next()
-	if got := codec.DecodeMapFunc(d, codec.DecodeInt[int8]); fmt.Sprint(got) != "map[a:1]" {
-		t.Errorf("got %v", got)
-	}
-	if next(); d.End() != nil {
-		t.Error(d.Err())
-	}
-}
-
-func TestEncodeDefault(t *testing.T) {
-	for _, test := range []struct {
-		tag  codec.Opt[string]
-		want string
-	}{
-		{codec.Opt[string]{}, `{"a":1}`},
-		{codec.Some(""), `{"t":"","a":1}`},
-		{codec.Some("x\"\n"), `{"t":"x\"\n","a":1}`},
-	} {
-		x := encoding(func(e *codec.Encoder) { codec.EncodeDefault(e, "t", test.tag, members("a")) })
-		if out, err := codec.Append(nil, &x); err != nil || string(out) != test.want {
-			t.Errorf("%v: got %s, %v, want %s", test.tag, out, err, test.want)
 		}
 	}
 }

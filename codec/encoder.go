@@ -85,6 +85,14 @@ func (e *Encoder) FailObject(format string, args ...any) {
 	e.Failf(format, args...)
 }
 
+// failIn is Failf or, if inside is set, FailObject.
+func (e *Encoder) failIn(inside bool, format string, args ...any) {
+	if inside {
+		e.Elem()
+	}
+	e.Failf(format, args...)
+}
+
 // Err returns the first failure as an [*Error], or nil.
 func (e *Encoder) Err() error {
 	if e.err == nil {
@@ -126,32 +134,7 @@ func (e *Encoder) join(bracket byte) {
 
 var errNotObject = errors.New("expected an object")
 
-// EncodeVariant writes an object that begins with the tag and continues with the members of v, which must write an
-// object.
-func EncodeVariant(e *Encoder, name, value string, v any) {
-	if isNil(v) {
-		e.Failf("a variant that is a nil %T", v)
-		return
-	}
-	e.beginVariant(name, value)
-	Encode(e, v)
-	e.endVariant()
-}
-
-func (e *Encoder) beginVariant(name, value string) {
-	if e.embedding {
-		e.Tag(name, value)
-		return
-	}
-	// The same, but faster: nearly all messages begin this way.
-	b := append(e.buf, `{"`...)
-	b = append(b, name...)
-	b = append(b, `":"`...)
-	b = append(b, value...)
-	e.buf = append(b, '"')
-	e.embedding = true
-}
-
+// endVariant fails unless what was written is an object.
 func (e *Encoder) endVariant() {
 	if e.embedding {
 		e.embedding = false
@@ -159,38 +142,8 @@ func (e *Encoder) endVariant() {
 	}
 }
 
-// EncodeDefault is EncodeVariant for the variant that needs no tag: the tag is written if there is one.
-func EncodeDefault(e *Encoder, name string, tag Opt[string], v any) {
-	if tag.IsZero() {
-		EncodePayload(e, v)
-		return
-	}
-	e.BeginObject()
-	EncodeOpt(e, name, tag, (*Encoder).Str)
-	Embed(e, v)
-	e.EndObject()
-}
-
-// EncodePayload writes v, which must not be nil.
-func EncodePayload(e *Encoder, v any) {
-	if isNil(v) {
-		e.Failf("a variant that is a nil %T", v)
-		return
-	}
-	Encode(e, v)
-}
-
-// Embed writes the members of v, which must write an object, into the open object. If v is an unknown variant, which is
+// embed writes the members of v, which must write an object, into the open object. If v is an unknown variant, which is
 // the unchanged object, the members with the given names are left out because they have already been written.
-func Embed(e *Encoder, v any, names ...string) {
-	if isNil(v) {
-		e.FailObject("a variant that is a nil %T", v)
-		return
-	}
-	e.embed(v, names...)
-}
-
-// embed is Embed for a value that is not nil.
 func (e *Encoder) embed(v any, names ...string) {
 	was := e.beside
 	if len(names) > 0 {
@@ -282,20 +235,6 @@ func (e *Encoder) Float(v float64) {
 
 // Str writes a string. Each byte that is not UTF-8 is written as U+FFFD.
 func (e *Encoder) Str(v string) { e.buf = AppendString(e.buf, v) }
-
-// Tag writes a member whose value is a string. Neither name nor value needs escaping.
-func (e *Encoder) Tag(name, value string) {
-	e.Name(name)
-	b := append(e.buf, '"')
-	b = append(b, value...)
-	e.buf = append(b, '"')
-}
-
-// Fixed writes a member with any name, whose value is the given JSON text.
-func (e *Encoder) Fixed(name, value string) {
-	e.Key(name)
-	e.buf = append(e.buf, value...)
-}
 
 // Raw writes a value that is already JSON, without the white space between its tokens. Anything other than exactly one
 // valid value is an error.

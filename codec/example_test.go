@@ -6,7 +6,7 @@ import (
 	"github.com/acpgo/sdk/codec"
 )
 
-// point is a type as the generator writes it.
+// point is a type that encodes and decodes itself.
 type point struct {
 	X, Y  int32
 	Label string // optional; a bad one is dropped
@@ -32,10 +32,10 @@ func (x *point) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "x":
 			o.Once(0)
-			x.X = codec.DecodeInt[int32](d)
+			x.X = int32(d.Int(32))
 		case "y":
 			o.Once(1)
-			x.Y = codec.DecodeInt[int32](d)
+			x.Y = int32(d.Int(32))
 		case "label":
 			o.Once(2)
 			m := d.Mark()

@@ -107,16 +107,6 @@ func (d *Decoder) recover(m Mark) bool {
 	return true
 }
 
-// RetryOff is Retry for the value at m of a feature, if the feature is off.
-func (d *Decoder) RetryOff(m Mark, feature uint64) bool { return d.off&feature != 0 && d.Retry(m) }
-
-// RecoverOff is Decoder.Recover for the value at m of a feature, if the feature is off; v becomes its zero value.
-func RecoverOff[T any](d *Decoder, m Mark, feature uint64, v *T) {
-	if d.off&feature != 0 && d.Recover(m) {
-		*v = *new(T)
-	}
-}
-
 // Repair records that the value at m was read leniently, without a failure; msg says how.
 func (d *Decoder) Repair(m Mark, msg string) { d.repair(repair{at: m.i, cause: m.i, msg: msg}) }
 

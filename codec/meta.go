@@ -36,23 +36,3 @@ func (m *Meta) Set(key string, v any) error {
 	(*m)[key] = raw
 	return nil
 }
-
-// EncodeMeta is for generated code: it writes the member _meta unless m is nil.
-func EncodeMeta(e *Encoder, m Meta) {
-	if m == nil {
-		return
-	}
-	e.Name("_meta")
-	EncodeRawMap(e, m)
-}
-
-// DecodeMeta is for generated code: it reads the value of the member _meta. Null is treated as absent; anything other
-// than an object is dropped, which is a repair.
-func DecodeMeta(d *Decoder) Meta {
-	if d.Null() {
-		return nil
-	}
-	return Lenient(d, decodeRawMap)
-}
-
-func decodeRawMap(d *Decoder) Meta { return DecodeRawMap(d) }

@@ -5,32 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// Name is an enum of strings that has a list of its values.
+// Name is an enum of strings that has a list of its values. The empty string, unless it is listed, means that nothing
+// is set.
 type Name interface {
 	~string
 	Known() bool
-}
-
-// EncodeEnum writes a name. It fails on the empty string if that is not listed, because it means that nothing is set.
-func EncodeEnum[T Name](e *Encoder, v T) {
-	if v == "" && !v.Known() {
-		e.Failf("empty %T", v)
-	}
-	e.Str(string(v))
-}
-
-// DecodeEnum reads a name as [Decoder.Intern] does. If the name is not listed, [WasRead] reports true for it
-// afterwards. DecodeEnum fails on the empty string if that is not listed.
-func DecodeEnum[T Name](d *Decoder) T {
-	v := T(d.Intern())
-	switch {
-	case v.Known() || d.err != nil:
-	case v == "":
-		d.failText(d.i, "empty name")
-	default:
-		unlisted.add(v, len(v))
-	}
-	return v
 }
 
 // WasRead reports whether this process has read v although its enum does not list it. A newer peer may know more names,

@@ -23,19 +23,19 @@ func (x mood) Known() bool  { return x == "" || x == "calm" }
 func TestEmptyNames(t *testing.T) {
 	d := codec.NewDecoder([]byte(`{"kind":""}`))
 	for o := d.Object(); o.Next(); {
-		codec.DecodeEnum[color](d)
+		read[color](d)
 	}
 	if err := d.End(); err == nil || err.Error() != "/kind: empty name" {
 		t.Errorf("got %v", err)
 	}
-	if _, err := codec.Append(nil, new(encoding(func(e *codec.Encoder) { codec.EncodeEnum(e, color("")) }))); err == nil || err.Error() != "empty codec_test.color" {
+	if _, err := codec.Append(nil, new(encoding(func(e *codec.Encoder) { write(e, color("")) }))); err == nil || err.Error() != "empty codec_test.color" {
 		t.Errorf("got %v", err)
 	}
 	d.Reset([]byte(`""`))
-	if got, err := codec.DecodeEnum[mood](d), d.End(); got != "" || err != nil {
+	if got, err := read[mood](d), d.End(); got != "" || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if text, err := codec.Append(nil, new(encoding(func(e *codec.Encoder) { codec.EncodeEnum(e, mood("")) }))); err != nil || string(text) != `""` {
+	if text, err := codec.Append(nil, new(encoding(func(e *codec.Encoder) { write(e, mood("")) }))); err != nil || string(text) != `""` {
 		t.Errorf("got %s, %v", text, err)
 	}
 }
@@ -44,7 +44,7 @@ func TestEmptyNames(t *testing.T) {
 func TestWasRead(t *testing.T) {
 	read := func(name string) color {
 		d := codec.NewDecoder([]byte(strconv.Quote(name)))
-		v := codec.DecodeEnum[color](d)
+		v := read[color](d)
 		if err := d.End(); err != nil || string(v) != name {
 			t.Fatalf("got %q, %v", v, err)
 		}

@@ -105,59 +105,20 @@ func TestOptJSON(t *testing.T) {
 // number is a type that writes and reads itself.
 type number struct{ n int32 }
 
-func (x *number) EncodeJSON(e *codec.Encoder) { codec.EncodeInt(e, x.n) }
-func (x *number) DecodeJSON(d *codec.Decoder) { x.n = codec.DecodeInt[int32](d) }
+func (x *number) EncodeJSON(e *codec.Encoder) { write(e, x.n) }
+func (x *number) DecodeJSON(d *codec.Decoder) { x.n = read[int32](d) }
 
-// options uses the functions for generated code, one for each member.
+// options has a member of each kind that is an Opt.
 type options struct {
-	text     codec.Opt[string]
-	list     codec.Opt[[]number]
-	value    codec.Opt[number]
-	required codec.Opt[string]
-	needed   codec.Opt[number]
-	meta     codec.Meta
-}
-
-func (x *options) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOpt(e, "text", x.text, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "list", x.list, codec.EncodeSlice)
-	codec.EncodeOptValue(e, "value", &x.value)
-	codec.EncodeOptNull(e, "required", x.required, codec.EncodeString)
-	codec.EncodeOptNullValue(e, "needed", &x.needed)
-	codec.EncodeMeta(e, x.meta)
-	e.EndObject()
-}
-
-func (x *options) DecodeJSON(d *codec.Decoder) {
-	*x = options{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "text":
-			x.text = codec.DecodeOpt(d, (*codec.Decoder).Str)
-		case "list":
-			x.list = codec.DecodeOpt(d, codec.DecodeSlice[number])
-		case "value":
-			codec.DecodeOptValue(d, &x.value)
-		case "required":
-			x.required = codec.DecodeOptLenient(d, codec.DecodeString[string])
-		case "needed":
-			codec.DecodeOptValueLenient(d, &x.needed)
-		case "_meta":
-			x.meta = codec.DecodeMeta(d)
-		case "some":
-			x.text = codec.DecodeSome(d, (*codec.Decoder).Str)
-		case "someValue":
-			codec.DecodeSomeValue(d, &x.value)
-		case "someLenient":
-			x.text = codec.DecodeSomeLenient(d, (*codec.Decoder).Str)
-		case "someValueLenient":
-			codec.DecodeSomeValueLenient(d, &x.value)
-		default:
-			d.Skip()
-		}
-	}
+	Text         codec.Opt[string]   `json:"text,omitzero" codec:"null"`
+	List         codec.Opt[[]number] `json:"list,omitzero" codec:"null"`
+	Value        codec.Opt[number]   `json:"value,omitzero" codec:"null"`
+	Lenient      codec.Opt[string]   `json:"lenient,omitzero" codec:"null,lenient"`
+	LenientValue codec.Opt[number]   `json:"lenientValue,omitzero" codec:"null,lenient"`
+	Meta         codec.Meta          `json:"_meta,omitzero" codec:"null,lenient"`
+	Some         codec.Opt[string]   `json:"some,omitzero"`
+	SomeValue    codec.Opt[number]   `json:"someValue,omitzero"`
+	SomeLenient  codec.Opt[string]   `json:"someLenient,omitzero" codec:"lenient"`
 }
 
 func TestOptEncode(t *testing.T) {
@@ -165,11 +126,11 @@ func TestOptEncode(t *testing.T) {
 		v    options
 		want string
 	}{
-		{options{}, `{"required":null,"needed":null}`},
-		{options{codec.Null[string](), codec.Null[[]number](), codec.Null[number](), codec.Null[string](), codec.Null[number](), codec.Meta{}},
-			`{"text":null,"list":null,"value":null,"required":null,"needed":null,"_meta":{}}`},
-		{options{codec.Some(""), codec.Some([]number(nil)), codec.Some(number{1}), codec.Some("r"), codec.Some(number{-2}), codec.Meta{"a": json.RawMessage("[ ]")}},
-			`{"text":"","list":[],"value":1,"required":"r","needed":-2,"_meta":{"a":[]}}`},
+		{options{}, `{}`},
+		{options{Text: codec.Null[string](), List: codec.Null[[]number](), Value: codec.Null[number](), Meta: codec.Meta{}},
+			`{"text":null,"list":null,"value":null,"_meta":{}}`},
+		{options{Text: codec.Some(""), List: codec.Some([]number(nil)), Value: codec.Some(number{1}), Meta: codec.Meta{"a": json.RawMessage("[ ]")}},
+			`{"text":"","list":[],"value":1,"_meta":{"a":[]}}`},
 	} {
 		got, err := codec.Append(nil, &c.v)
 		if err != nil || string(got) != c.want {
@@ -183,7 +144,7 @@ func TestOptEncode(t *testing.T) {
 			t.Errorf("read back and written as %s, %v, want %s", again, err, c.want)
 		}
 	}
-	if _, err := codec.Append(nil, &options{meta: codec.Meta{"a": nil}}); err == nil || err.Error() != "/_meta/a: invalid JSON: unexpected end, expected value" {
+	if _, err := codec.Append(nil, &options{Meta: codec.Meta{"a": nil}}); err == nil || err.Error() != "/_meta/a: invalid JSON: unexpected end, expected value" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -196,18 +157,17 @@ func TestOptDecode(t *testing.T) {
 		err    string
 	}{
 		{text: `{}`},
-		{text: `{"text":null,"list":null,"value":null}`, want: options{text: codec.Null[string](), list: codec.Null[[]number](), value: codec.Null[number]()}},
-		{text: `{"text":"a","list":[],"value":0}`, want: options{text: codec.Some("a"), list: codec.Some([]number{}), value: codec.Some(number{})}},
-		{text: `{"required":null,"needed":null}`, want: options{required: codec.Null[string](), needed: codec.Null[number]()}},
-		{text: `{"required":1}`, repair: "/required expected string, got number"},
-		{text: `{"needed":"1"}`, repair: "/needed expected integer, got string"},
-		{text: `{"some":"a","someValue":2}`, want: options{text: codec.Some("a"), value: codec.Some(number{2})}},
-		{text: `{"someLenient":"a","someValueLenient":2}`, want: options{text: codec.Some("a"), value: codec.Some(number{2})}},
+		{text: `{"text":null,"list":null,"value":null}`, want: options{Text: codec.Null[string](), List: codec.Null[[]number](), Value: codec.Null[number]()}},
+		{text: `{"text":"a","list":[],"value":0}`, want: options{Text: codec.Some("a"), List: codec.Some([]number{}), Value: codec.Some(number{})}},
+		{text: `{"lenient":null,"lenientValue":null}`, want: options{Lenient: codec.Null[string](), LenientValue: codec.Null[number]()}},
+		{text: `{"lenient":1}`, repair: "/lenient expected string, got number"},
+		{text: `{"lenientValue":"1"}`, repair: "/lenientValue expected integer, got string"},
+		{text: `{"some":"a","someValue":2}`, want: options{Some: codec.Some("a"), SomeValue: codec.Some(number{2})}},
+		{text: `{"someLenient":"a"}`, want: options{SomeLenient: codec.Some("a")}},
 		{text: `{"someLenient":null}`, repair: "/someLenient expected string, got null"},
-		{text: `{"someValueLenient":null}`, repair: "/someValueLenient expected integer, got null"},
 		{text: `{"_meta":null}`},
-		{text: `{"_meta":{}}`, want: options{meta: codec.Meta{}}},
-		{text: `{"_meta":{"a":[ 1 ]}}`, want: options{meta: codec.Meta{"a": json.RawMessage("[ 1 ]")}}},
+		{text: `{"_meta":{}}`, want: options{Meta: codec.Meta{}}},
+		{text: `{"_meta":{"a":[ 1 ]}}`, want: options{Meta: codec.Meta{"a": json.RawMessage("[ 1 ]")}}},
 		{text: `{"_meta":"x"}`, repair: "/_meta expected object, got string"},
 		{text: `{"text":1}`, err: "/text: expected string, got number"},
 		{text: `{"value":1.5}`, err: "/value: 1.5 is not an integer"},
@@ -217,7 +177,7 @@ func TestOptDecode(t *testing.T) {
 	} {
 		d := codec.NewDecoder([]byte(c.text))
 		var got options
-		got.DecodeJSON(d)
+		codec.Decode(d, &got)
 		if err := d.End(); (err == nil) != (c.err == "") || err != nil && err.Error() != c.err {
 			t.Errorf("%s: got %v, want %s", c.text, err, c.err)
 			continue
@@ -255,53 +215,33 @@ func TestMeta(t *testing.T) {
 // Null among the items of an array is an Opt; a pointer holds what would contain itself.
 func TestNullableItems(t *testing.T) {
 	type items = []codec.Opt[string]
-	read := func(d *codec.Decoder) items {
-		return codec.DecodeSliceFunc(d, func(d *codec.Decoder) codec.Opt[string] {
-			return codec.DecodeOpt(d, (*codec.Decoder).Str)
-		})
-	}
 	d := codec.NewDecoder([]byte(`["a",null,""]`))
-	got := read(d)
+	got := read[items](d)
 	if err := d.End(); err != nil || !reflect.DeepEqual(got, items{codec.Some("a"), codec.Null[string](), codec.Some("")}) {
 		t.Errorf("got %v, %v", got, err)
 	}
-	text, err := codec.Append(nil, new(encoding(func(e *codec.Encoder) {
-		codec.EncodeSliceFunc(e, append(got, codec.Opt[string]{}), func(e *codec.Encoder, v codec.Opt[string]) {
-			codec.EncodeNullable(e, v, (*codec.Encoder).Str)
-		})
-	})))
-	if err != nil || string(text) != `["a",null,"",null]` {
+	got = append(got, codec.Opt[string]{})
+	if text, err := codec.Append(nil, &got); err != nil || string(text) != `["a",null,"",null]` {
 		t.Errorf("got %s, %v", text, err)
 	}
-}
-
-func TestEncodePointer(t *testing.T) {
-	raw := &codec.ID{}
-	must.Do(t, json.Unmarshal([]byte(`7`), raw))
-	text, err := codec.Append(nil, new(encoding(func(e *codec.Encoder) { codec.EncodePointer(e, raw) })))
-	if err != nil || string(text) != "7" {
+	id := new(codec.ID)
+	must.Do(t, json.Unmarshal([]byte(`7`), id))
+	if text, err := codec.Append(nil, &id); err != nil || string(text) != "7" {
 		t.Errorf("got %s, %v", text, err)
 	}
-	if _, err := codec.Append(nil, new(encoding(func(e *codec.Encoder) { codec.EncodePointer[codec.ID](e, nil) }))); err == nil || err.Error() != "a nil *codec.ID" {
+	if _, err := codec.Append(nil, new(*codec.ID)); err == nil || err.Error() != "a nil *codec.ID" {
 		t.Errorf("got %v", err)
 	}
 }
 
 // node may contain itself, and then cannot be written.
-type node struct{ next *node }
-
-func (x *node) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	if x.next != nil {
-		e.Name("next")
-		codec.EncodePointer(e, x.next)
-	}
-	e.EndObject()
+type node struct {
+	Next *node `json:"next,omitzero"`
 }
 
 func TestCycle(t *testing.T) {
 	x := &node{}
-	x.next = &node{x}
+	x.Next = &node{x}
 	if _, err := codec.Append(nil, x); !errors.Is(err, codec.ErrDepth) {
 		t.Errorf("got %v", err)
 	}

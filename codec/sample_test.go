@@ -8,6 +8,16 @@ import (
 	"github.com/acpgo/sdk/codec"
 )
 
+// read and write read and write values of types without methods.
+func read[T any](d *codec.Decoder) T { return readAs[T](d, "") }
+
+func readAs[T any](d *codec.Decoder, options string) (v T) {
+	codec.DecodeAs(d, &v, options)
+	return v
+}
+
+func write[T any](e *codec.Encoder, v T) { codec.Encode(e, &v) }
+
 type sessionID string
 
 type notification struct {
@@ -36,7 +46,7 @@ func (x *notification) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID = codec.DecodeIntern[sessionID](d)
+			x.SessionID = sessionID(d.Intern())
 		case "update":
 			o.Once(1)
 			x.Update.DecodeJSON(d)
@@ -178,7 +188,7 @@ func (x *content) EncodeJSON(e *codec.Encoder) {
 		e.Str(v.Text)
 		if v.Audience != nil {
 			e.Name("audience")
-			codec.EncodeStrings(e, v.Audience)
+			codec.Encode(e, &v.Audience)
 		}
 		if v.Priority != 0 {
 			e.Name("priority")
@@ -237,7 +247,7 @@ func (x *contentText) DecodeJSON(d *codec.Decoder) {
 		case "audience": // skip invalid items, default on error
 			o.Once(1)
 			m := d.Mark()
-			x.Audience = codec.DecodeStringsLenient[string](d)
+			x.Audience = readAs[[]string](d, "items")
 			if d.Recover(m) {
 				x.Audience = nil
 			}
@@ -261,7 +271,7 @@ func (x *contentImage) DecodeJSON(d *codec.Decoder) {
 			x.Data = d.Str()
 		case "size":
 			o.Once(1)
-			x.Size = codec.DecodeUint[uint32](d)
+			x.Size = uint32(d.Uint(32))
 		default:
 			d.Skip()
 		}
@@ -291,16 +301,16 @@ func (x *tool) EncodeJSON(e *codec.Encoder) {
 	e.Name("title")
 	e.Str(x.Title)
 	e.Name("status")
-	codec.EncodeEnum(e, x.Status)
+	codec.Encode(e, &x.Status)
 	e.Name("args")
-	codec.EncodeStrings(e, x.Args)
+	codec.Encode(e, &x.Args)
 	if x.Content != nil {
 		e.Name("content")
-		codec.EncodeSlice(e, x.Content)
+		codec.Encode(e, &x.Content)
 	}
 	if x.Locations != nil {
 		e.Name("locations")
-		codec.EncodeSlice(e, x.Locations)
+		codec.Encode(e, &x.Locations)
 	}
 	if x.RawInput != nil {
 		e.Name("rawInput")
@@ -308,7 +318,7 @@ func (x *tool) EncodeJSON(e *codec.Encoder) {
 	}
 	if x.Limits != nil {
 		e.Name("limits")
-		codec.EncodeMap(e, x.Limits)
+		codec.Encode(e, &x.Limits)
 	}
 	e.EndObject()
 }
@@ -326,21 +336,21 @@ func (x *tool) DecodeJSON(d *codec.Decoder) {
 			x.Title = d.Str()
 		case "status":
 			o.Once(2)
-			x.Status = codec.DecodeIntern[status](d)
+			x.Status = status(d.Intern())
 		case "args": // default on null
 			o.Once(3)
 			if d.NullAs("[]") {
 				x.Args = []string{}
 			} else {
-				x.Args = codec.DecodeStrings[string](d)
+				x.Args = read[[]string](d)
 			}
 		case "content":
 			o.Once(4)
-			x.Content = codec.DecodeSlice[content](d)
+			x.Content = read[[]content](d)
 		case "locations": // skip invalid items, default on error
 			o.Once(5)
 			m := d.Mark()
-			x.Locations = codec.DecodeSliceLenient[location](d)
+			x.Locations = readAs[[]location](d, "items")
 			if d.Recover(m) {
 				x.Locations = nil
 			}
@@ -349,7 +359,7 @@ func (x *tool) DecodeJSON(d *codec.Decoder) {
 			x.RawInput = d.Raw()
 		case "limits":
 			o.Once(7)
-			x.Limits = codec.DecodeMap[location](d)
+			x.Limits = read[map[string]location](d)
 		default:
 			d.Skip()
 		}
@@ -368,7 +378,7 @@ func (x *location) EncodeJSON(e *codec.Encoder) {
 	e.Str(x.Path)
 	if x.Line != nil {
 		e.Name("line")
-		codec.EncodeUint(e, *x.Line)
+		e.Uint(uint64(*x.Line))
 	}
 	e.EndObject()
 }
@@ -383,7 +393,7 @@ func (x *location) DecodeJSON(d *codec.Decoder) {
 			x.Path = d.Str()
 		case "line":
 			o.Once(1)
-			line := codec.DecodeUint[uint32](d)
+			line := uint32(d.Uint(32))
 			x.Line = &line
 		default:
 			d.Skip()
@@ -421,7 +431,7 @@ func (x *option) EncodeJSON(e *codec.Encoder) {
 		e.Name("type")
 		e.Str("select")
 		e.Name("choices")
-		codec.EncodeStrings(e, v.Choices)
+		codec.Encode(e, &v.Choices)
 	case *optionOther:
 		e.Members(v.Raw, "id")
 	default:
@@ -473,7 +483,7 @@ func (x *option) DecodeJSON(d *codec.Decoder) {
 			switch string(o.Name()) {
 			case "choices":
 				o.Once(0)
-				v.Choices = codec.DecodeStrings[string](d)
+				v.Choices = read[[]string](d)
 			default:
 				d.Skip()
 			}

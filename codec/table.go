@@ -3,7 +3,6 @@ package codec
 import (
 	"encoding/json"
 	"maps"
-	"math/bits"
 	"reflect"
 	"slices"
 	"strconv"
@@ -31,10 +30,21 @@ import (
 //   - feature=n: it belongs to the feature of bit n; see [Decoder.SetOff]
 //   - features: its value can use features; see [Features]
 //   - id: it is an id, which must not be empty; see [EmptyID]
+//   - requestID, requestIDOrNull: it is the id of a request; a string, a 64-bit integer or null
 //   - minLength=n, minimum=n and so on: the keyword of the schema, which bounds its value
-//   - extra: it has the members that no other field has
+//   - member=name: it is a map that must have this member
+//   - item.option: the option is about the items of an array or a map
 //
-// They take pointers. That is slower than code for each type, but much smaller, and builds faster.
+// The following options are of fields that are no members:
+//
+//   - extra: it has the members that no other field has
+//   - beside=name: the object has this member, which is neither in a field nor extra
+//   - flat: it is a union whose members are in the same object
+//   - tag: it has the tag of a union's variant that needs none; see [Variants]
+//   - without=name: there must be no such member
+//   - fixed: the tag fixed has an object with the members that always have the same value
+//
+// Names in options are as JSON has them, with \u002c for a comma. The functions take pointers.
 
 // Encode writes the value that x points to: with its method EncodeJSON if it has one, and otherwise by its type, or as
 // the tags of the struct say.
@@ -53,8 +63,8 @@ func Encode(e *Encoder, x any) {
 	}
 }
 
-// EncodeMembers writes the members of x, which must not be nil, into the open object.
-func EncodeMembers(e *Encoder, x any) {
+// encodeMembers writes the members of x, which must not be nil, into the open object.
+func encodeMembers(e *Encoder, x any) {
 	l, p := layoutOf(x)
 	if p == nil {
 		e.FailObject("a variant that is a nil %T", x)
@@ -78,10 +88,46 @@ func Decode(d *Decoder, x any) {
 	l.decode(d, p)
 }
 
-// DecodeMembers reads the members of x, as the tags of its fields say, and leaves fields without a member as they are.
-func DecodeMembers(d *Decoder, x any) {
+// EncodeAs writes the value that x points to, by its type and the options of a tag codec.
+func EncodeAs(e *Encoder, x any, tag string) { coderOf(x, tag).encode(e, dataOf(x)) }
+
+// DecodeAs reads the value that x points to, as EncodeAs writes it.
+func DecodeAs(d *Decoder, x any, tag string) {
+	c, p := coderOf(x, tag), dataOf(x)
+	clearAt(c.typ, p)
+	c.decode(d, p)
+}
+
+// EncodeMember writes the member of x that is in field i.
+func EncodeMember(e *Encoder, x any, i int) {
 	l, p := layoutOf(x)
-	l.decode(d, p)
+	l.members[i].encodeMember(e, unsafe.Add(p, l.members[i].offset))
+}
+
+// DecodeMember reads the current member of o, which is of x.
+func DecodeMember(o *Object, x any) {
+	l, p := layoutOf(x)
+	l.decodeMember(o.d, o, l.find(o.d.name), p)
+}
+
+// EncodeVariant writes an object that begins with the tag and continues with the members of v.
+func EncodeVariant(e *Encoder, name, value string, v interface{ EncodeJSON(*Encoder) }) {
+	if dataOf(v) == nil {
+		e.Failf("a variant that is a nil %T", v)
+		return
+	}
+	if e.embedding {
+		e.buf = append(e.separated(), '"')
+	} else {
+		e.buf = append(e.buf, `{"`...)
+	}
+	b := append(e.buf, name...)
+	b = append(b, `":"`...)
+	b = append(b, value...)
+	e.buf = append(b, '"')
+	e.embedding = true
+	v.EncodeJSON(e)
+	e.endVariant()
 }
 
 // IsTagged reports whether x is a pointer to a generated struct, which has the method UnmarshalJSON and fields with the
@@ -116,14 +162,22 @@ func IsZero(x any) bool {
 type layout struct {
 	typ      reflect.Type
 	members  []member
-	required uint64        // bit set of members
+	fixed    []fixed
+	required uint64        // bit set of members, followed by those that are fixed
 	ids      []int         // members that are ids
 	uses     []int         // members of features, and those whose values can use some
 	extra    *member       // has the members without a field, or is nil
+	beside   []string      // members that are neither in a field nor extra
+	without  []string      // members that must be absent
+	flat     *member       // a union in the same object, or nil
+	tag      *member       // the tag of a variant that needs none, or nil
 	variant  *variantField // of a union whose variants can use features
 	tagged   bool          // a field has the tag codec
 	value    *coder        // of a type that is no struct
 }
+
+// fixed is a member that always has the same value, which is JSON.
+type fixed struct{ name, value string }
 
 // member is a field of a struct.
 type member struct {
@@ -137,11 +191,10 @@ type member struct {
 	omitEmpty bool
 	null      bool
 	lenient   bool
-	plain     bool   // none of opt, null, lenient, empty and bounds
+	plain     bool   // none of opt, null, lenient and empty
 	empty     string // what null is read as, or ""
 	feature   uint64 // the bit of its feature, or 0
 	features  bool   // its value can use features
-	bounds    []func(reflect.Value) error
 }
 
 // coder reads and writes values of a type.
@@ -149,11 +202,13 @@ type coder struct {
 	op     op
 	typ    reflect.Type
 	items  bool    // items that cannot be read are dropped
-	item   *coder  // of an array or a map
+	item   *coder  // of an array, a map, an Opt or a pointer
 	size   uintptr // of the type
+	offset uintptr // of the state of an Opt
 	layout *layout // of an object
 	self   Value   // a nil pointer to a type that encodes and decodes itself
 	known  known   // likewise to an enum
+	bounds []bound
 }
 
 type known interface{ Known() bool }
@@ -172,6 +227,9 @@ const (
 	opRawMap
 	opStringMap
 	opMap
+	opNull // a struct{}
+	opOpt
+	opPointer
 	opSlice
 	opObject
 	opValue // a type that encodes and decodes itself
@@ -183,7 +241,27 @@ const (
 var (
 	layouts  atomic.Pointer[map[unsafe.Pointer]*layout]
 	layoutMu sync.Mutex // held to change layouts
+	coders   sync.Map   // coders with the options of a tag, by withTag
 )
+
+type withTag struct {
+	typ unsafe.Pointer
+	tag string
+}
+
+// coderOf returns the coder of the type that x points to with the options of a tag codec.
+func coderOf(x any, tag string) *coder {
+	key := withTag{(*iface)(unsafe.Pointer(&x)).typ, tag}
+	if c, ok := coders.Load(key); ok {
+		return c.(*coder)
+	}
+	var c *coder
+	addLayouts(func(all map[unsafe.Pointer]*layout) {
+		c = newCoder(reflect.TypeOf(x).Elem(), strings.Split(tag, ","), all)
+	})
+	coders.Store(key, c)
+	return c
+}
 
 // layoutOf returns the layout of the struct that x points to, and its address.
 func layoutOf(x any) (*layout, unsafe.Pointer) {
@@ -191,23 +269,31 @@ func layoutOf(x any) (*layout, unsafe.Pointer) {
 	if l := knownLayout(x); l != nil {
 		return l, pointer.data
 	}
+	var l *layout
+	addLayouts(func(all map[unsafe.Pointer]*layout) {
+		switch t := reflect.TypeOf(x); {
+		case t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct:
+			newLayout(t.Elem(), all)
+		case t.Kind() == reflect.Pointer:
+			all[pointer.typ] = &layout{value: newCoder(t.Elem(), nil, all)}
+		default:
+			all[pointer.typ] = &layout{value: &coder{typ: t, op: opNone}} // only Features and EmptyID are called for it
+		}
+		l = all[pointer.typ]
+	})
+	return l, pointer.data
+}
+
+// addLayouts calls add with a copy of the layouts, which replaces them.
+func addLayouts(add func(all map[unsafe.Pointer]*layout)) {
 	layoutMu.Lock()
 	defer layoutMu.Unlock()
 	all := map[unsafe.Pointer]*layout{}
 	if known := layouts.Load(); known != nil {
 		maps.Copy(all, *known)
 	}
-	switch t := reflect.TypeOf(x); {
-	case t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct:
-		newLayout(t.Elem(), all)
-	case t.Kind() == reflect.Pointer:
-		value := newCoder(t.Elem(), false, all)
-		all[pointer.typ] = &layout{value: &value}
-	default:
-		all[pointer.typ] = &layout{value: &coder{typ: t, op: opNone}} // only Features and EmptyID are called for it
-	}
+	add(all)
 	layouts.Store(&all)
-	return all[pointer.typ], pointer.data
 }
 
 // knownLayout is layoutOf for a type that was used before, and nil for others.
@@ -229,131 +315,187 @@ func newLayout(t reflect.Type, all map[unsafe.Pointer]*layout) *layout {
 	l := &layout{typ: t, tagged: hasTags(t)}
 	all[key] = l
 	for f := range t.Fields() {
-		tag := f.Tag.Get("codec")
-		options := "," + tag + ","
-		has := func(option string) bool { return strings.Contains(options, ","+option+",") }
 		name, omit, more := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "-" && !more { // it is no member
-			if has("features") {
-				l.variant = &variantField{typ: f.Type, offset: f.Offset}
-			} else if has("extra") {
-				l.extra = &member{coder: newMap(f.Type, all), offset: f.Offset}
-			}
-			continue
+		unusual, named := f.Tag.Lookup("member")
+		switch o := options(strings.Split(f.Tag.Get("codec"), ",")); {
+		case f.Name == "_" || name == "-" && !more:
+			l.addOther(f, o, all)
+		case named:
+			l.addMember(f, unusual, o.has("omitzero"), o, all)
+		default:
+			l.addMember(f, name, omit == "omitzero", o, all)
 		}
-		if unusual, ok := f.Tag.Lookup("member"); ok {
-			name = unusual
-		}
-		m := member{name: name, offset: f.Offset}
-		m.written = string(AppendString(nil, name))
-		m.written = m.written[1 : len(m.written)-1]
-		valueType := f.Type
-		if t := f.Type; t.Kind() == reflect.Struct && t.NumField() == 2 && t.Field(1).Type == reflect.TypeFor[presence]() {
-			valueType, m.opt, m.state = t.Field(0).Type, true, t.Field(1).Offset
-		}
-		m.coder = newCoder(valueType, has("open"), all)
-		m.items = has("items")
-		m.omitEmpty = omit == "omitzero" || has("omitzero")
-		m.required, m.null, m.lenient = has("required"), has("null"), has("lenient")
-		if has("empty") {
-			if m.empty = "{}"; m.op == opSlice {
-				m.empty = "[]"
-			}
-		}
-		if _, after, ok := strings.Cut(options, ",feature="); ok {
-			bit, _, _ := strings.Cut(after, ",")
-			n, err := strconv.Atoi(bit)
-			if err != nil {
-				panic(err) // a fault of the generator
-			}
-			m.feature = 1 << n
-		}
-		if m.features = has("features"); m.features {
-			m.look(all)
-		}
-		if m.features || m.feature != 0 {
-			l.uses = append(l.uses, len(l.members))
-		}
-		if has("id") {
-			l.ids = append(l.ids, len(l.members))
-		}
-		for option := range strings.SplitSeq(tag, ",") {
-			if keyword, limit, ok := strings.Cut(option, "="); ok && keyword != "feature" {
-				m.bounds = append(m.bounds, newBound(keyword, limit, valueType))
-			}
-		}
-		m.plain = !m.opt && !m.null && !m.lenient && m.empty == "" && m.bounds == nil
-		if m.required {
-			l.required |= 1 << len(l.members)
-		}
-		l.members = append(l.members, m)
+	}
+	for i := range l.fixed {
+		l.required |= 1 << (len(l.members) + i)
 	}
 	return l
 }
 
-func newCoder(t reflect.Type, open bool, all map[unsafe.Pointer]*layout) coder {
-	c := coder{typ: t, size: t.Size()}
+// addOther adds a field that is no member.
+func (l *layout) addOther(f reflect.StructField, o options, all map[unsafe.Pointer]*layout) {
+	field := func() *member { return &member{coder: *newCoder(f.Type, o, all), offset: f.Offset} }
+	switch {
+	case o.has("features"):
+		l.variant = &variantField{typ: f.Type, offset: f.Offset}
+	case o.has("extra"):
+		l.extra, l.beside = field(), o.names("beside")
+		l.extra.coder = newMap(f.Type, o, all)
+	case o.has("flat"):
+		l.flat = field()
+	case o.has("tag"):
+		l.tag = field()
+	case f.Name == "_":
+		l.without = o.names("without")
+		d := NewDecoder([]byte(f.Tag.Get("fixed")))
+		for object := d.Object(); object.Next(); {
+			l.fixed = append(l.fixed, fixed{string(object.Name()), string(d.Raw())})
+		}
+	}
+}
+
+func (l *layout) addMember(f reflect.StructField, name string, omit bool, o options, all map[unsafe.Pointer]*layout) {
+	m := member{name: name, offset: f.Offset, omitEmpty: omit,
+		required: o.has("required"), null: o.has("null"), lenient: o.has("lenient"), features: o.has("features")}
+	m.written = string(AppendString(nil, name))
+	m.written = m.written[1 : len(m.written)-1]
+	m.coder = *newCoder(f.Type, o, all)
+	if m.opt = m.op == opOpt; m.opt {
+		m.state, m.coder = m.coder.offset, *m.item
+	}
+	if o.has("empty") {
+		if m.empty = "{}"; m.op == opSlice {
+			m.empty = "[]"
+		}
+	}
+	for _, bit := range o.values("feature") {
+		n, err := strconv.Atoi(bit)
+		if err != nil {
+			panic(err) // a fault of the generator
+		}
+		m.feature = 1 << n
+	}
+	if m.features {
+		m.look(all)
+	}
+	if m.features || m.feature != 0 {
+		l.uses = append(l.uses, len(l.members))
+	}
+	if o.has("id") {
+		l.ids = append(l.ids, len(l.members))
+	}
+	m.plain = !m.opt && !m.null && !m.lenient && m.empty == ""
+	if m.required {
+		l.required |= 1 << len(l.members)
+	}
+	l.members = append(l.members, m)
+}
+
+// options are those of a tag codec.
+type options []string
+
+func (o options) has(option string) bool { return slices.Contains(o, option) }
+
+// values returns the values of an option.
+func (o options) values(name string) (out []string) {
+	for _, option := range o {
+		if value, ok := strings.CutPrefix(option, name+"="); ok {
+			out = append(out, value)
+		}
+	}
+	return out
+}
+
+// names returns the values of an option that are names.
+func (o options) names(name string) []string {
+	names := o.values(name)
+	for i, escaped := range names {
+		names[i] = NewDecoder([]byte(`"` + escaped + `"`)).Str()
+	}
+	return names
+}
+
+// ofItems returns the options for the items of an array or a map.
+func (o options) ofItems() (out options) {
+	for _, option := range o {
+		if its, ok := strings.CutPrefix(option, "item."); ok || option == "open" {
+			out = append(out, its)
+		}
+	}
+	return out
+}
+
+// newCoder returns the coder of a type, with the options of a tag. It adds the layouts that are missing to all.
+func newCoder(t reflect.Type, o options, all map[unsafe.Pointer]*layout) *coder {
+	c := &coder{typ: t, size: t.Size()}
 	pointer := reflect.Zero(reflect.PointerTo(t)).Interface()
-	if self, ok := pointer.(Value); ok {
-		c.op, c.self = opValue, self
+	self, ok := pointer.(Value)
+	if c.self = self; ok {
+		c.op, c.bounds = opValue, newBounds(t, o)
 		return c
 	}
+	enum, listed := pointer.(known)
+	listed = listed && !o.has("open")
 	switch t.Kind() {
 	case reflect.Struct:
-		c.op, c.layout = opObject, newLayout(t, all)
+		switch {
+		case t == reflect.TypeFor[struct{}]():
+			c.op = opNull
+		case t.NumField() == 2 && t.Field(1).Type == reflect.TypeFor[presence]():
+			c.op, c.item, c.offset = opOpt, newCoder(t.Field(0).Type, o, all), t.Field(1).Offset
+		default:
+			c.op, c.layout = opObject, newLayout(t, all)
+		}
 		return c
 	case reflect.String:
 		c.op = opName
 		if t == reflect.TypeFor[string]() {
 			c.op = opString
-		} else if known, ok := pointer.(known); ok && !open {
-			c.op, c.known = opEnum, known
+		} else if listed {
+			c.op, c.known = opEnum, enum
 		}
-		return c
 	case reflect.Bool:
 		c.op = opBool
-		return c
 	case reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		c.op = opInt
-		return c
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		c.op = opUint
-		return c
 	case reflect.Float64:
 		c.op = opFloat
-		return c
+	case reflect.Pointer:
+		c.op, c.item = opPointer, newCoder(t.Elem(), nil, all)
 	case reflect.Slice:
 		if c.op = opRaw; t != reflect.TypeFor[json.RawMessage]() {
-			item := newCoder(t.Elem(), open, all)
-			c.op, c.item = opSlice, &item
+			c.op, c.item, c.items = opSlice, newCoder(t.Elem(), o.ofItems(), all), o.has("items")
 		}
-		return c
 	case reflect.Map:
-		switch t.Elem() {
-		case reflect.TypeFor[string]():
+		switch *c = newMap(t, o, all); {
+		case t.Elem() == reflect.TypeFor[string]() && c.item.bounds == nil:
 			c.op = opStringMap
-		case reflect.TypeFor[json.RawMessage]():
+		case t.Elem() == reflect.TypeFor[json.RawMessage]():
 			c.op = opRawMap
-		default:
-			c = newMap(t, all)
 		}
-		return c
+	default:
+		c.op = opNone
 	}
-	c.op = opNone
+	if listed && c.op != opEnum {
+		c.bounds = append(c.bounds, isListed)
+	}
+	c.bounds = append(c.bounds, newBounds(t, o)...)
 	return c
 }
 
-func newMap(t reflect.Type, all map[unsafe.Pointer]*layout) coder {
-	item := newCoder(t.Elem(), false, all)
-	return coder{op: opMap, typ: t, size: t.Size(), item: &item}
+func newMap(t reflect.Type, o options, all map[unsafe.Pointer]*layout) coder {
+	item := newCoder(t.Elem(), o.ofItems(), all)
+	return coder{op: opMap, typ: t, size: t.Size(), item: item}
 }
 
 // iface is what an interface that holds a pointer consists of: its type or, for an interface with methods, the type's
 // table of them, and the pointer.
 type iface struct{ typ, data unsafe.Pointer }
 
-// isNil reports whether v is a nil pointer.
-func isNil(v any) bool { return (*iface)(unsafe.Pointer(&v)).data == nil }
+// dataOf returns the address of what v points to.
+func dataOf(v any) unsafe.Pointer { return (*iface)(unsafe.Pointer(&v)).data }
 
 // value returns c.self as a pointer to the value at p, and isKnown whether the enum at p is listed.
 func (c *coder) value(p unsafe.Pointer) Value {
@@ -378,42 +520,63 @@ func (l *layout) encodeObject(e *Encoder, p unsafe.Pointer) {
 }
 
 func (l *layout) encode(e *Encoder, p unsafe.Pointer) {
+	for _, f := range l.fixed {
+		e.Key(f.name)
+		e.buf = append(e.buf, f.value...)
+	}
 	for i := range l.members {
 		m := &l.members[i]
-		at := unsafe.Add(p, m.offset)
-		if m.opt {
-			state := *(*presence)(unsafe.Add(at, m.state))
-			if state == absent && !m.required {
-				continue
-			}
-			if state != present {
-				e.Name(m.written)
-				e.Null()
-				continue
-			}
-		} else if m.omitEmpty && m.coder.zero(at) {
-			continue
-		}
-		e.Name(m.written)
-		m.encode(e, at)
-		for _, bound := range m.bounds {
-			e.Check(bound(reflect.NewAt(m.typ, at).Elem()))
-		}
+		m.encodeMember(e, unsafe.Add(p, m.offset))
+	}
+	if l.flat != nil {
+		e.embed(l.flat.value(unsafe.Add(p, l.flat.offset)))
 	}
 	if l.extra != nil {
 		l.encodeExtra(e, reflect.NewAt(l.extra.typ, unsafe.Add(p, l.extra.offset)).Elem())
 	}
 }
 
+func (m *member) encodeMember(e *Encoder, p unsafe.Pointer) {
+	if m.opt {
+		state := *(*presence)(unsafe.Add(p, m.state))
+		if state == absent && !m.required {
+			return
+		}
+		if state != present {
+			e.Name(m.written)
+			e.Null()
+			return
+		}
+	} else if m.omitEmpty && m.coder.zero(p) {
+		return
+	}
+	e.Name(m.written)
+	m.encode(e, p)
+}
+
 // encodeExtra writes the members that have no field.
 func (l *layout) encodeExtra(e *Encoder, members reflect.Value) {
-	for i := range l.members {
-		if name := l.members[i].name; members.MapIndex(reflect.ValueOf(name)).IsValid() {
+	if members.Len() == 0 {
+		return
+	}
+	for _, name := range l.names() {
+		if members.MapIndex(reflect.ValueOf(name)).IsValid() {
 			e.FailObject("the extra member %.64q is one that has a field", name)
 			return
 		}
 	}
 	l.extra.encodeMap(e, members)
+}
+
+// names returns the names of the members that are not extra.
+func (l *layout) names() (names []string) {
+	for _, f := range l.fixed {
+		names = append(names, f.name)
+	}
+	for i := range l.members {
+		names = append(names, l.members[i].name)
+	}
+	return append(names, l.beside...)
 }
 
 func (l *layout) zero(p unsafe.Pointer) bool {
@@ -434,10 +597,16 @@ func (c *coder) zero(p unsafe.Pointer) bool {
 		return !*(*bool)(p)
 	case opString, opName, opEnum:
 		return *(*string)(p) == ""
-	case opRaw, opSlice, opRawMap, opStringMap, opMap:
+	case opRaw, opSlice, opRawMap, opStringMap, opMap, opPointer:
 		return *(*unsafe.Pointer)(p) == nil
 	case opObject:
 		return c.layout.zero(p)
+	case opValue:
+		if c.typ.Kind() == reflect.Struct {
+			if variant := reflect.NewAt(c.typ, p).Elem().FieldByName("Variant"); variant.IsValid() {
+				return variant.IsNil()
+			}
+		}
 	}
 	return reflect.NewAt(c.typ, p).Elem().IsZero()
 }
@@ -470,6 +639,20 @@ func (c *coder) encode(e *Encoder, p unsafe.Pointer) {
 		e.BeginObject()
 		c.encodeMap(e, reflect.NewAt(c.typ, p).Elem())
 		e.EndObject()
+	case opNull:
+		e.Null()
+	case opOpt:
+		if *(*presence)(unsafe.Add(p, c.offset)) == present {
+			c.item.encode(e, p)
+		} else {
+			e.Null()
+		}
+	case opPointer:
+		if to := *(*unsafe.Pointer)(p); to == nil {
+			e.Failf("a nil %v", c.typ)
+		} else if e.err == nil { // which bounds the depth of a value that contains itself
+			c.item.encode(e, to)
+		}
 	case opSlice:
 		e.BeginArray()
 		list := (*slice)(p)
@@ -484,6 +667,11 @@ func (c *coder) encode(e *Encoder, p unsafe.Pointer) {
 		c.value(p).EncodeJSON(e)
 	default:
 		c.unreadable()
+	}
+	for _, bound := range c.bounds {
+		if err := bound(reflect.NewAt(c.typ, p).Elem()); err != nil {
+			e.Fail(err)
+		}
 	}
 }
 
@@ -526,32 +714,69 @@ func (l *layout) decode(d *Decoder, p unsafe.Pointer) {
 	for o.Next() {
 		i := next
 		if i >= len(l.members) || l.members[i].name != string(d.name) {
-			if i = l.find(d.name); i < 0 {
-				if l.extra == nil {
-					d.Skip()
-					continue
-				}
-				members := reflect.NewAt(l.extra.typ, unsafe.Add(p, l.extra.offset)).Elem()
-				if members.IsNil() {
-					members.Set(reflect.MakeMap(l.extra.typ))
-				}
-				l.extra.decodeEntry(&o, members)
-				continue
-			}
+			i = l.find(d.name)
 		}
-		m := &l.members[i]
-		at := unsafe.Add(p, m.offset)
-		if m.feature&d.off != 0 {
-			m.decodeOff(d, &o, i, at)
-		} else if o.Once(i); m.plain {
-			m.decode(d, at)
-		} else {
-			m.decodeMember(d, at)
-		}
+		l.decodeMember(d, &o, i, p)
 		next = i + 1
 	}
-	if missing := l.required &^ o.seen; missing != 0 && d.err == nil {
-		d.failText(o.start, "missing member "+strconv.Quote(l.members[bits.TrailingZeros64(missing)].name))
+	if l.required&^o.seen != 0 {
+		o.require(l.required, l.name)
+	}
+}
+
+// decodeMember reads the current member of o, which is member i or, if that is less than 0, in no field.
+func (l *layout) decodeMember(d *Decoder, o *Object, i int, p unsafe.Pointer) {
+	if i < 0 {
+		l.decodeOther(d, o, p)
+		return
+	}
+	m := &l.members[i]
+	at := unsafe.Add(p, m.offset)
+	if m.feature&d.off != 0 {
+		m.decodeOff(d, o, i, at)
+	} else if o.Once(i); m.plain {
+		m.decode(d, at)
+	} else {
+		m.decodeMember(d, at)
+	}
+}
+
+// Require fails unless all members of x were read that the bit set has; see [Object.Once]. Call it after o.Next has
+// returned false.
+func Require(o *Object, members uint64, x any) {
+	if members&^o.seen != 0 {
+		l, _ := layoutOf(x)
+		o.require(members, l.name)
+	}
+}
+
+// name returns the name of a member by its bit.
+func (l *layout) name(bit int) string {
+	if bit < len(l.members) {
+		return l.members[bit].name
+	}
+	return l.fixed[bit-len(l.members)].name
+}
+
+// decodeOther reads the current member of o, which is in no field.
+func (l *layout) decodeOther(d *Decoder, o *Object, p unsafe.Pointer) {
+	isIt := func(name string) bool { return name == string(d.name) }
+	if i := slices.IndexFunc(l.fixed, func(f fixed) bool { return isIt(f.name) }); i >= 0 {
+		o.Once(len(l.members) + i)
+		d.Fixed(l.fixed[i].value)
+		return
+	}
+	switch {
+	case slices.ContainsFunc(l.without, isIt):
+		o.Refuse()
+	case l.extra == nil || slices.ContainsFunc(l.beside, isIt):
+		d.Skip()
+	default:
+		members := reflect.NewAt(l.extra.typ, unsafe.Add(p, l.extra.offset)).Elem()
+		if members.IsNil() {
+			members.Set(reflect.MakeMap(l.extra.typ))
+		}
+		l.extra.decodeEntry(o, members)
 	}
 }
 
@@ -578,9 +803,6 @@ func (m *member) decodeMember(d *Decoder, p unsafe.Pointer) {
 		state = null
 	} else {
 		m.decode(d, p)
-		for _, bound := range m.bounds {
-			d.Check(bound(reflect.NewAt(m.typ, p).Elem()))
-		}
 	}
 	if m.opt {
 		*(*presence)(unsafe.Add(p, m.state)) = state
@@ -639,6 +861,21 @@ func (c *coder) decode(d *Decoder, p unsafe.Pointer) {
 		*(*map[string]string)(p) = DecodeStringMap(d)
 	case opMap:
 		c.decodeMap(d, p)
+	case opNull:
+		if !d.Null() {
+			d.mismatch("null")
+		}
+	case opOpt:
+		state := null
+		if !d.Null() {
+			state = present
+			c.item.decode(d, p)
+		}
+		*(*presence)(unsafe.Add(p, c.offset)) = state
+	case opPointer:
+		to := reflect.New(c.item.typ).UnsafePointer()
+		*(*unsafe.Pointer)(p) = to
+		c.item.decode(d, to)
 	case opSlice:
 		c.decodeSlice(d, p)
 	case opObject:
@@ -647,6 +884,11 @@ func (c *coder) decode(d *Decoder, p unsafe.Pointer) {
 		c.value(p).DecodeJSON(d)
 	default:
 		c.unreadable()
+	}
+	for _, bound := range c.bounds {
+		if err := bound(reflect.NewAt(c.typ, p).Elem()); err != nil {
+			d.Fail(err)
+		}
 	}
 }
 

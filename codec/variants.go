@@ -3,27 +3,58 @@ package codec
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"unsafe"
 )
 
-// Variants has the variants of a union, which a member distinguishes: the tag.
+// Variants says how a union is read and written.
 type Variants struct {
 	Of      string    // the union
-	Tag     string    // the name of the tag
-	Names   []string  // of the members that all variants have, if the union has fields for some
-	List    []Variant // the variants by the value of the tag
-	Unknown any       // a nil pointer to the type of other variants, which is an [Unknown]
+	Tag     string    // the name of the member that distinguishes variants, or "" if none does
+	Other   string    // the kinds of value, as Kind returns them, that mean the same as no tag
+	Own     bool      // a variant has the tag among its own members
+	Keeps   bool      // the variant without a tag may have one, which the field with the option tag has
+	Names   []string  // of the members that all variants have; nil if the union has no fields for any
+	List    []Variant // among those without a tag, those with a Key come in the order in which to look for it
+	Unknown any       // a nil pointer to the type of variants with other tags, which is an [Unknown]
+	Needs   []string  // the members that these must have, as for Fits
+	Objects bool      // a value must be an object
+	Keys    string    // the members of which an object must have one, for errors
+
+	compiled atomic.Pointer[variants]
 }
 
 // Variant is one of [Variants].
 type Variant struct {
-	Tag string // the value of the tag
-	As  any    // a nil pointer to the variant's type
+	Tag   string // the value of the tag
+	NoTag bool   // there is no tag
+	As    any    // a nil pointer to the variant's type
 	// By is a nil pointer to the type, with the same fields, that encodes and decodes the variant without its tag. It is
 	// nil if the tags of the fields say how.
-	By    any
-	Union bool   // By is a union
-	Off   uint64 // the bit of the feature that the variant belongs to, or 0
+	By      any
+	Union   bool   // By is a union
+	OwnTag  bool   // By has the tag among its members
+	Value   bool   // the variant is no pointer: a value that is no object
+	Options string // those of a tag codec for By, of a value
+	Off     uint64 // the bit of the feature that the variant belongs to, or 0
+	// Room is a nil pointer to a [With] of the type of By and of one that its values nearly always point to.
+	Room any
+
+	// What distinguishes variants without a tag.
+	Kinds    string   // the kinds of value, as Kind returns them
+	Key      string   // a member of the object, or of the first item of the array, or "" for the variant that remains
+	KeyValue string   // the value that the member must have, or ""
+	Fits     []string // the required members, as for [Decoder.Fits]
+	Drops    []string // the members of other variants
+	Fallback bool     // it takes all that no other variant is
+}
+
+// With is allocated for a T that holds a pointer to an R.
+type With[T, R any] struct {
+	Value T
+	Inner R
 }
 
 // Unknown is a variant of a union that the schema does not list: one of a newer version or, if its tag begins with an
@@ -33,149 +64,385 @@ type Unknown struct {
 	Raw json.RawMessage // the whole object as received, with its tag; it is written unchanged
 }
 
-// Encode writes v, a variant, as an object.
-func (u *Variants) Encode(e *Encoder, v any) {
-	switch c := u.variant(v); {
-	case v == nil:
-		e.Failf("%s without a variant", u.Of)
-	case c == nil:
-		if other := u.unknown(e, v); other == nil {
-			e.Failf("a variant that is a nil %T", v)
-		} else {
-			e.RawObject(other.Raw)
+// variants is what Variants say, by reflection.
+type variants struct {
+	*Variants
+	list     []variant
+	types    []unsafe.Pointer    // what iface has as the types of the list
+	tags     []string            // of the list, with noTag for variants without
+	others   []*variant          // without a tag, in the order of the list
+	byKind   map[byte][]*variant // those of others that are no fallback
+	fallback *variant
+	unknown  unsafe.Pointer // what iface has as its type
+}
+
+const noTag = "\xff" // is in no text
+
+type variant struct {
+	*Variant
+	typ    unsafe.Pointer // what iface has as its type
+	coder  *coder         // of By or, without it, of As
+	inside bool           // a value that is in the interface itself
+	head   string         // the tag as a member
+	room   reflect.Type   // of Room, or nil
+	inner  iface          // a nil pointer to the inner value of Room
+	offset uintptr        // of the inner value
+}
+
+// compile returns u with what reflection tells about it.
+func (u *Variants) compile() *variants {
+	if c := u.compiled.Load(); c != nil {
+		return c
+	}
+	c := &variants{Variants: u, list: make([]variant, len(u.List)), byKind: map[byte][]*variant{}}
+	if u.Unknown != nil {
+		c.unknown = (*iface)(unsafe.Pointer(&u.Unknown)).typ
+	}
+	addLayouts(func(all map[unsafe.Pointer]*layout) {
+		for i := range u.List {
+			c.list[i] = newVariant(u, &u.List[i], all)
+			c.types = append(c.types, c.list[i].typ)
 		}
-	case c.By == nil || c.Union:
+	})
+	for i := range c.list {
+		v := &c.list[i]
+		c.tags = append(c.tags, v.Tag)
+		switch {
+		case v.Fallback:
+			c.fallback = v
+		case u.Tag == "" || v.NoTag:
+			c.tags[i] = noTag
+			c.others = append(c.others, v)
+			for _, kind := range []byte(v.Kinds) {
+				c.byKind[kind] = append(c.byKind[kind], v)
+			}
+		}
+	}
+	u.compiled.Store(c)
+	return c
+}
+
+func newVariant(u *Variants, v *Variant, all map[unsafe.Pointer]*layout) variant {
+	c := variant{Variant: v, typ: (*iface)(unsafe.Pointer(&v.As)).typ}
+	as := reflect.TypeOf(v.As).Elem()
+	by := as
+	if v.By != nil {
+		by = reflect.TypeOf(v.By).Elem()
+	}
+	c.coder = newCoder(by, strings.Split(v.Options, ","), all)
+	if v.Value {
+		zero := reflect.Zero(as).Interface()
+		c.typ, c.inside = (*iface)(unsafe.Pointer(&zero)).typ, as.Kind() == reflect.Map
+	}
+	c.head = string(AppendString(append(AppendString(nil, u.Tag), ':'), v.Tag))
+	if v.Room != nil {
+		c.room = reflect.TypeOf(v.Room).Elem()
+		inner := reflect.Zero(reflect.PointerTo(c.room.Field(1).Type)).Interface()
+		c.inner, c.offset = *(*iface)(unsafe.Pointer(&inner)), c.room.Field(1).Offset
+	}
+	return c
+}
+
+// Encode writes the union that x points to, whose variant is v.
+func (u *Variants) Encode(e *Encoder, x, v any) {
+	c := u.compile()
+	if u.Names == nil {
+		c.encode(e, x, v, false)
+		return
+	}
+	e.BeginObject()
+	encodeMembers(e, x)
+	c.encode(e, x, v, true)
+	e.EndObject()
+}
+
+// encode writes v as a value or, if inside is set, its members into the open object.
+func (u *variants) encode(e *Encoder, x, v any, inside bool) {
+	switch c := u.find(v); {
+	case v == nil:
+		e.failIn(inside, "%s without a variant", u.Of)
+	case c == nil:
+		u.encodeUnknown(e, v, inside)
+	case c.Value:
+		c.encodeValue(e, v)
+	case inside:
+		u.encodeInto(e, c, x, v)
+	case c.By == nil || c.Union || c.NoTag && u.Keeps && !keptTag(layoutOf(x)).IsZero():
 		e.BeginObject()
-		u.encodeInto(e, c, v)
+		u.encodeInto(e, c, x, v)
 		e.EndObject()
-	case (*iface)(unsafe.Pointer(&v)).data == nil:
+	case dataOf(v) == nil:
 		e.Failf("a variant that is a nil %T", c.By)
+	case c.NoTag || c.OwnTag || u.Tag == "":
+		c.coder.encode(e, dataOf(v))
 	default:
 		if !e.embedding {
 			e.buf = append(e.buf, '{')
 		}
-		u.encodeTag(e, c)
+		e.buf = append(e.separated(), c.head...)
 		e.embedding = true
-		Encode(e, c.value(v))
+		c.coder.encode(e, dataOf(v))
 		e.endVariant()
 	}
 }
 
-// EncodeMerged writes an object with the members of the union that x points to, and those of its variant v.
-func (u *Variants) EncodeMerged(e *Encoder, x, v any) {
-	e.BeginObject()
-	EncodeMembers(e, x)
-	switch c := u.variant(v); {
-	case v == nil:
-		e.FailObject("%s without a variant", u.Of)
-	case c == nil:
-		if other := u.unknown(e, v); other == nil {
-			e.FailObject("a variant that is a nil %T", v)
-		} else {
-			e.Members(other.Raw, u.Names...)
-		}
-	default:
-		u.encodeInto(e, c, v)
-	}
-	e.EndObject()
-}
-
 // encodeInto writes v, which is c, into the open object.
-func (u *Variants) encodeInto(e *Encoder, c *Variant, v any) {
-	u.encodeTag(e, c)
+func (u *variants) encodeInto(e *Encoder, c *variant, x, v any) {
+	tagged := u.Tag != "" && !c.NoTag && !c.OwnTag
+	if tagged {
+		e.buf = append(e.separated(), c.head...)
+	} else if c.NoTag && u.Keeps {
+		u.encodeKept(e, keptTag(layoutOf(x)))
+	}
 	switch {
 	case c.By == nil:
-		EncodeMembers(e, v)
-	case (*iface)(unsafe.Pointer(&v)).data == nil:
+		encodeMembers(e, v)
+	case dataOf(v) == nil:
 		e.FailObject("a variant that is a nil %T", c.By)
-	case c.Union:
+	case c.Union && tagged:
 		e.embed(c.value(v), append([]string{u.Tag}, u.Names...)...)
+	case c.Union:
+		e.embed(c.value(v), u.Names...)
 	default:
 		e.embed(c.value(v))
 	}
 }
 
-func (u *Variants) encodeTag(e *Encoder, c *Variant) {
+// encodeKept writes the tag of a variant that needs none.
+func (u *variants) encodeKept(e *Encoder, tag *Opt[string]) {
+	if tag.IsZero() {
+		return
+	}
 	e.Key(u.Tag)
-	e.Str(c.Tag)
+	if text, ok := tag.Get(); ok {
+		e.Str(text)
+	} else {
+		e.Null()
+	}
 }
 
-// variant returns what v is, or nil.
-func (u *Variants) variant(v any) *Variant {
-	for i := range u.List {
-		if (*iface)(unsafe.Pointer(&u.List[i].As)).typ == (*iface)(unsafe.Pointer(&v)).typ {
-			return &u.List[i]
+// keptTag returns the field of a union for the tag of the variant that needs none.
+func keptTag(l *layout, p unsafe.Pointer) *Opt[string] {
+	return (*Opt[string])(unsafe.Add(p, l.tag.offset))
+}
+
+// find returns what v is, or nil.
+func (u *variants) find(v any) *variant {
+	typ := (*iface)(unsafe.Pointer(&v)).typ
+	for i, known := range u.types {
+		if known == typ {
+			return &u.list[i]
 		}
 	}
 	return nil
 }
 
 // value returns v, which is c, as the type that encodes and decodes it.
-func (c *Variant) value(v any) any {
+func (c *variant) value(v any) any {
 	by := c.By
-	(*iface)(unsafe.Pointer(&by)).data = (*iface)(unsafe.Pointer(&v)).data
+	(*iface)(unsafe.Pointer(&by)).data = dataOf(v)
 	return by
 }
 
-// unknown returns v as the variant that it is, unless it is nil, and checks that a receiver takes it as such.
-func (u *Variants) unknown(e *Encoder, v any) *Unknown {
-	other := (*Unknown)((*iface)(unsafe.Pointer(&v)).data)
-	if other != nil {
-		e.CheckTag(u.Tag, other.Tag, other.Raw, func(d *Decoder) { u.Decode(d) })
+func (c *variant) encodeValue(e *Encoder, v any) {
+	p := dataOf(v)
+	if c.inside {
+		value := p
+		p = unsafe.Pointer(&value)
 	}
-	return other
+	c.coder.encode(e, p)
 }
 
-// Decode reads a variant. It returns nil if that fails.
-func (u *Variants) Decode(d *Decoder) any {
-	tag, ok := d.Tag(u.Tag)
-	if !ok {
+// encodeUnknown writes v, after a check that a receiver takes it as a variant that it does not know.
+func (u *variants) encodeUnknown(e *Encoder, v any, inside bool) {
+	other := (*Unknown)(dataOf(v))
+	if other == nil {
+		e.failIn(inside, "a variant that is a nil %T", v)
+		return
+	}
+	var read any
+	e.CheckTag(u.Tag, other.Tag, other.Raw, func(d *Decoder) { read = u.decode(d, nil) })
+	if len(u.Needs) > 0 && (*iface)(unsafe.Pointer(&read)).typ == u.unknown {
+		e.CheckMembers(other.Raw, u.Needs...)
+	}
+	if inside {
+		e.Members(other.Raw, u.Names...)
+	} else {
+		e.RawObject(other.Raw)
+	}
+}
+
+// Decode reads the union that x points to, but for its variant, which it returns. It returns nil if that fails.
+func (u *Variants) Decode(d *Decoder, x any) any {
+	c := u.compile()
+	if u.Names == nil && !u.Keeps {
+		return c.decode(d, nil)
+	}
+	l, p := layoutOf(x)
+	clearAt(l.typ, p)
+	if u.Names != nil {
+		start := d.Mark()
+		l.decode(d, p)
+		d.Rewind(start)
+		if l.flat != nil {
+			l.flat.decode(d, unsafe.Add(p, l.flat.offset))
+			d.Rewind(start)
+		}
+	}
+	if u.Keeps {
+		return c.decode(d, keptTag(l, p))
+	}
+	return c.decode(d, nil)
+}
+
+// decode reads a variant, and its tag into kept if the union keeps it.
+func (u *variants) decode(d *Decoder, kept *Opt[string]) any {
+	if u.Tag == "" {
+		return u.decodeUntagged(d)
+	}
+	fits := u.Keeps && d.Fits(u.others[0].Fits...)
+	tag, ok := u.peek(d, fits)
+	if !ok && len(u.others) == 0 {
 		d.NoTag(u.Tag)
 		return nil
 	}
-	for i := range u.List {
-		c := &u.List[i]
-		if c.Tag != string(tag) {
-			continue
-		}
-		var at Mark
-		if c.Off&d.off != 0 {
-			at = d.Mark()
-		}
-		v := c.decode(d)
-		if c.Off&d.off == 0 || !d.Retry(at) {
+	if ok {
+		c := u.tagged(tag)
+		switch {
+		case c == nil && !fits:
+			return u.decodeUnknown(d, tag)
+		case c != nil && (!fits || d.Fits(c.Fits...)):
+			if c.Off&d.off == 0 {
+				return c.decode(d)
+			}
+			at := d.Mark()
+			v := c.decode(d)
+			if d.Retry(at) {
+				return u.decodeUnknown(d, tag)
+			}
 			return v
+		case kept != nil:
+			*kept = Some(string(tag))
 		}
-		break
 	}
+	return u.others[0].decode(d)
+}
+
+// peek returns the tag of the next object.
+func (u *variants) peek(d *Decoder, fits bool) (tag []byte, ok bool) {
+	if u.Keeps {
+		return d.DefaultTag(u.Tag, fits)
+	}
+	tag, ok = d.peekTag(u.Tag, u.Other)
+	if u.Own {
+		d.tagEnd = 0 // the variant's own decoder reads it
+	}
+	return tag, ok
+}
+
+func (u *variants) tagged(tag []byte) *variant {
+	for i, known := range u.tags {
+		if known == string(tag) {
+			return &u.list[i]
+		}
+	}
+	return nil
+}
+
+func (u *variants) decodeUnknown(d *Decoder, tag []byte) any {
 	other := reflect.New(reflect.TypeOf(u.Unknown).Elem())
 	*(*Unknown)(other.UnsafePointer()) = Unknown{string(tag), d.Raw()}
 	return other.Interface()
 }
 
-// DecodeMerged reads an object into the union that x points to, and returns its variant.
-func (u *Variants) DecodeMerged(d *Decoder, x any) any {
+// decodeUntagged tells variants by the kind of value, and those of one kind by their members.
+func (u *variants) decodeUntagged(d *Decoder) any {
 	start := d.Mark()
-	l, p := layoutOf(x)
-	clearAt(l.typ, p)
-	l.decode(d, p)
-	d.Rewind(start)
-	return u.Decode(d)
+	v := u.choose(d)
+	if u.fallback != nil && d.Retry(start) {
+		v = u.fallback.decode(d)
+	}
+	return v
 }
 
-func (c *Variant) decode(d *Decoder) any {
-	v := c.As
-	if c.By == nil {
-		(*iface)(unsafe.Pointer(&v)).data = reflect.New(reflect.TypeOf(c.As).Elem()).UnsafePointer()
-		DecodeMembers(d, v)
-		return v
+func (u *variants) choose(d *Decoder) any {
+	group := u.byKind[d.Kind()]
+	if u.Objects {
+		group = u.others
 	}
-	if room := (*iface)(unsafe.Pointer(&d.room)); room.typ == (*iface)(unsafe.Pointer(&c.By)).typ {
-		(*iface)(unsafe.Pointer(&v)).data = room.data
-		d.room = nil
+	switch {
+	case len(group) == 0:
+		return u.none(d, "")
+	case len(group) == 1:
+		return group[0].decode(d)
+	case group[0].Kinds[0] == '0' && d.Integral():
+		return group[0].decode(d)
+	case group[0].Kinds[0] == '0':
+		return group[1].decode(d)
+	}
+	at := d.Mark()
+	var v any
+	if i := slices.IndexFunc(group, func(c *variant) bool { return c.isNext(d) }); i >= 0 {
+		v = group[i].decodeAlone(d)
 	} else {
-		(*iface)(unsafe.Pointer(&v)).data = reflect.New(reflect.TypeOf(c.By).Elem()).UnsafePointer()
+		v = u.none(d, ": it has none of the members "+u.Keys)
 	}
-	Decode(d, c.value(v))
+	for _, c := range group[1:] { // a value with the keys of several variants may match only a later one
+		if d.RetryFitting(at, c.Fits...) {
+			v = c.decodeAlone(d)
+		}
+	}
+	return v
+}
+
+// none reads what no variant but the fallback fits.
+func (u *variants) none(d *Decoder, why string) any {
+	if u.fallback != nil {
+		return u.fallback.decode(d)
+	}
+	d.Failf("no variant of %s fits%s", u.Of, why)
+	return nil
+}
+
+// isNext reports whether the next value has what distinguishes c.
+func (c *variant) isNext(d *Decoder) bool {
+	switch {
+	case c.Key == "":
+		return true
+	case c.Kinds[0] == '[':
+		return d.ItemHas(c.Key)
+	case c.KeyValue != "":
+		return d.HasValue(c.Key, c.KeyValue)
+	}
+	return d.Has(c.Key)
+}
+
+// decodeAlone is decode, and reports the members of other variants.
+func (c *variant) decodeAlone(d *Decoder) any {
+	d.Drops(c.Drops...)
+	return c.decode(d)
+}
+
+func (c *variant) decode(d *Decoder) (v any) {
+	out := (*iface)(unsafe.Pointer(&v))
+	out.typ = c.typ
+	room := (*iface)(unsafe.Pointer(&d.room))
+	switch {
+	case c.By != nil && room.typ == (*iface)(unsafe.Pointer(&c.By)).typ:
+		out.data = room.data
+		d.room = nil
+		c.coder.decode(d, out.data)
+	case c.room != nil:
+		out.data = reflect.New(c.room).UnsafePointer()
+		*room = iface{c.inner.typ, unsafe.Add(out.data, c.offset)}
+		c.coder.decode(d, out.data)
+		d.room = nil
+	default:
+		out.data = reflect.New(c.coder.typ).UnsafePointer()
+		c.coder.decode(d, out.data)
+	}
+	if c.inside {
+		out.data = *(*unsafe.Pointer)(out.data)
+	}
 	return v
 }

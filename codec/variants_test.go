@@ -26,8 +26,8 @@ var choices = codec.Variants{Of: "choice", Tag: "type", Names: []string{"id"}, U
 	{Tag: "empty", As: (*choiceEmpty)(nil), Off: 2},
 }}
 
-func (x *choice) EncodeJSON(e *codec.Encoder) { choices.EncodeMerged(e, x, x.Variant) }
-func (x *choice) DecodeJSON(d *codec.Decoder) { x.Variant = choices.DecodeMerged(d, x) }
+func (x *choice) EncodeJSON(e *codec.Encoder) { choices.Encode(e, x, x.Variant) }
+func (x *choice) DecodeJSON(d *codec.Decoder) { x.Variant = choices.Decode(d, x) }
 
 func TestVariants(t *testing.T) {
 	for _, c := range []struct {

@@ -247,15 +247,6 @@ func (b *builder) fields(owner model.Decl, n *schema.Node, tag string) []*model.
 		b.nodes[f] = p.Node
 		out = append(out, f)
 	}
-	slot := 0
-	number := func(required bool) {
-		for _, f := range out {
-			if (f.Presence == model.Required) == required {
-				f.Slot = slot
-				slot++
-			}
-		}
-	}
 	if len(out) > model.MaxMembers {
 		b.problem(n.Pointer, "%d members are more than the %d that can be counted", len(out), model.MaxMembers)
 		return nil
@@ -265,11 +256,6 @@ func (b *builder) fields(owner model.Decl, n *schema.Node, tag string) []*model.
 			b.problem(n.Pointer, "the objects have more than %d members in all", maxFields)
 		}
 	}
-	number(true)
-	if s != nil {
-		slot += len(s.Fixed)
-	}
-	number(false)
 	return out
 }
 

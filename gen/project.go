@@ -41,9 +41,8 @@ var featureBits = []string{
 	"SystemPrompt", "Usage",
 }
 
-// hot has the types of the messages that most of the traffic consists of. They are read and written by code of their
-// own, which is faster than a table.
+// hot has the types of chunks of text, of which most of the traffic consists. They are read and written by code of
+// their own, which is faster than tags and tables.
 var hot = []string{
-	"SessionNotification", "SessionUpdate", "ContentBlock", "ToolCallContent", "ContentChunk", "TextContent", "ToolCall",
-	"ToolCallUpdate",
+	"SessionNotification", "UpdateSessionNotification", "SessionUpdate", "ContentBlock", "ContentChunk", "TextContent",
 }

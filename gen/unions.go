@@ -313,7 +313,7 @@ func keepNull(u *model.Union) {
 	s := u.Untagged.Payload.(*model.Struct)
 	s.Fields = append(s.Fields, &model.Field{
 		Pointer: s.Pointer, JSON: u.Tag, Doc: "It is null if it is there: a value makes another variant.",
-		Type: model.Null{}, Presence: model.Tri, Nullable: true, OnError: u.TagLenient, Slot: len(s.Fields) + len(s.Fixed),
+		Type: model.Null{}, Presence: model.Tri, Nullable: true, OnError: u.TagLenient,
 	})
 }
 

@@ -267,7 +267,7 @@ func versionAhead(d *codec.Decoder) (version ProtocolVersion, ok bool) {
 	begin := d.Mark()
 	for o := d.Object(); o.Next(); {
 		if string(o.Name()) == "protocolVersion" {
-			version = codec.DecodeUint[ProtocolVersion](d)
+			version = ProtocolVersion(d.Uint(16))
 			ok = true
 		} else {
 			d.Skip()

@@ -119,7 +119,7 @@ type Annotations struct {
 	// Intended recipients for this content, such as the user or assistant.
 	//
 	// Omitted and `null` are equivalent and mean no audience is specified.
-	Audience codec.Opt[[]Role] `json:"audience,omitzero" codec:"null,lenient,items,open"`
+	Audience codec.Opt[[]Role] `json:"audience,omitzero" codec:"null,lenient,items,item.open"`
 
 	// Timestamp indicating when the underlying resource was last modified.
 	//
@@ -481,7 +481,7 @@ type ElicitationSessionScope struct {
 // during auth/configuration phases before any session is started).
 type ElicitationRequestScope struct {
 	// The pending Client-to-Agent request this elicitation is tied to.
-	RequestID codec.ID `json:"requestId" codec:"required"`
+	RequestID codec.ID `json:"requestId" codec:"required,requestID"`
 }
 
 // ElicitationSchema is a type-safe elicitation schema for requesting structured user input.
@@ -1225,7 +1225,7 @@ type ProviderInfo struct {
 	ProviderID ProviderID `json:"providerId" codec:"required"`
 
 	// Supported protocol types for this provider.
-	Supported []LLMProtocol `json:"supported" codec:"required,lenient,items,open"`
+	Supported []LLMProtocol `json:"supported" codec:"required,lenient,items,item.open"`
 
 	// Whether this provider is mandatory and cannot be disabled via `providers/disable`. If true, clients must not call
 	// `providers/disable` for this provider ID.
@@ -3000,7 +3000,7 @@ type MessageMCPNotification struct {
 type CancelRequestNotification struct {
 	// The ID of the request to cancel: a request that the sender of this notification issued. Receivers match it only
 	// against requests they received from that sender.
-	RequestID codec.ID `json:"requestId" codec:"required"`
+	RequestID codec.ID `json:"requestId" codec:"required,requestID"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }

@@ -8,34 +8,12 @@ import codec "github.com/acpgo/sdk/codec"
 // This does not compile with a runtime of another generation, which lacks the constant.
 const _ = codec.SupportVersion1
 
-func (x *IndexResponse) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("files")
-	codec.EncodeMapFunc(e, x.Files, codec.EncodeUint)
-	e.EndObject()
-}
-
-func (x *IndexResponse) DecodeJSON(d *codec.Decoder) {
-	*x = IndexResponse{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "files":
-			o.Once(0)
-			x.Files = codec.DecodeMapFunc(d, codec.DecodeUint[FileCount])
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("files")
-}
-
 var variantsOfIndexEvent = codec.Variants{Of: "IndexEvent", Tag: "type", Unknown: (*IndexEventUnknown)(nil), List: []codec.Variant{
 	{Tag: "file", As: (*IndexEventFile)(nil), By: (*IndexedFile)(nil)},
 	{Tag: "limit", As: (*IndexEventLimit)(nil)},
 }}
 
-func (x *IndexEvent) EncodeJSON(e *codec.Encoder) { variantsOfIndexEvent.Encode(e, x.Variant) }
+func (x *IndexEvent) EncodeJSON(e *codec.Encoder) { variantsOfIndexEvent.Encode(e, x, x.Variant) }
 func (x *IndexEvent) DecodeJSON(d *codec.Decoder) {
-	x.Variant, _ = variantsOfIndexEvent.Decode(d).(IndexEventVariant)
+	x.Variant, _ = variantsOfIndexEvent.Decode(d, x).(IndexEventVariant)
 }

@@ -206,23 +206,6 @@ func zeroOf(x *jen.Statement, f *model.Field) *jen.Statement {
 	return x.Op("==").Nil()
 }
 
-// set returns the condition that a field of x is set.
-func set(f *model.Field) *jen.Statement {
-	x := jen.Id("x").Dot(f.Go)
-	if basic, ok := f.Type.(model.Basic); ok && basic.Kind == model.Bool {
-		return x
-	}
-	if named, ok := f.Type.(model.Named); ok {
-		switch named.Decl.(type) {
-		case *model.Struct:
-			return jen.Op("!").Add(x).Dot("IsZero").Call()
-		case *model.Enum:
-			return x.Op("!=").Lit("")
-		}
-	}
-	return x.Op("!=").Nil()
-}
-
 func zeroBasic(x *jen.Statement, t model.Basic) *jen.Statement {
 	switch t.Kind {
 	case model.Bool:
@@ -242,6 +225,14 @@ func valueMethod(d string) *jen.Statement { return jen.Func().Params(jen.Id("x")
 // oneLine returns a block with one statement, on the line of its braces.
 func oneLine(code ...jen.Code) *jen.Statement {
 	return jen.Custom(jen.Options{Open: "{ ", Close: " }"}, code...)
+}
+
+// eachOnALine returns items in brackets, each on a line of its own.
+func eachOnALine(brackets string, items ...jen.Code) *jen.Statement {
+	if len(items) == 0 {
+		return jen.Op(brackets)
+	}
+	return jen.Custom(jen.Options{Open: brackets[:1] + "\n", Close: ",\n" + brackets[1:], Separator: ",\n"}, items...)
 }
 
 // add adds each piece of code to f on a line of its own, without blank lines between them.

@@ -91,9 +91,6 @@ func (g *generator) canBeOff(feature *model.Feature) bool { return g.Facade && f
 // bitOf returns the feature as the decoder knows it.
 func bitOf(feature *model.Feature) jen.Code { return jen.Uint64().Call(jen.Id(feature.Go())) }
 
-// markAt marks the next value as at.
-func markAt() jen.Code { return jen.Id("at").Op(":=").Add(call(d, "Mark")) }
-
 // experimental appends to a doc comment the paragraph that marks a declaration as experimental.
 func experimental(lines []string, is bool, feature *model.Feature, indent int) []string {
 	if !is {

@@ -160,7 +160,7 @@ func (g *generator) handlersOf(f *jen.File, r role) {
 			jen.Id(name).Op("*").Id(of),
 			jen.Id(paramName(m)).Op("*").Id(m.Params.Base().Go))
 		body = append(body, comment(g.handlerDoc(m))...)
-		body = append(body, jen.Id(m.Go).Func().Params(params).Add(results(m), optionsTag(featureOption(m.Feature)...)),
+		body = append(body, jen.Id(m.Go).Func().Params(params).Add(results(m), fieldTag(codecTag(featureOption(m.Feature)))),
 			jen.Line())
 
 		route, method := "notification", m.Const

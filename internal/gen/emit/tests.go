@@ -1,6 +1,8 @@
 package emit
 
 import (
+	"strings"
+
 	"github.com/dave/jennifer/jen"
 
 	"github.com/acpgo/sdk/internal/gen/model"
@@ -13,13 +15,6 @@ func (g *generator) definitions(f *jen.File) {
 		return
 	}
 	value := jen.Func().Params().Any()
-	rows := func(rows []jen.Code) *jen.Statement {
-		if len(rows) == 0 {
-			return jen.Values()
-		}
-		return jen.Custom(jen.Options{Open: "{\n", Close: ",\n}", Separator: ",\n"}, rows...)
-	}
-
 	var definitions []jen.Code
 	scalars := false
 	for _, d := range g.pkg.Decls {
@@ -27,13 +22,10 @@ func (g *generator) definitions(f *jen.File) {
 		switch t := (model.Named{Decl: d}); {
 		case c.Schema == "":
 		case c.Null:
-			nullable := model.Nullable{Elem: t}
-			definitions = append(definitions, jen.Lit(c.Schema).Op(":").Id("newScalar").
-				Call(g.checkedWriter(nullable), g.checkedReader(nullable, false)))
+			definitions = append(definitions, g.scalar(c.Schema, model.Nullable{Elem: t}))
 			scalars = true
 		case model.Scalar(d):
-			definitions = append(definitions, jen.Lit(c.Schema).Op(":").Id("newScalar").
-				Call(g.checkedWriter(t), g.checkedReader(t, false)))
+			definitions = append(definitions, g.scalar(c.Schema, t))
 			scalars = true
 		default:
 			definitions = append(definitions, jen.Lit(c.Schema).Op(":").Id("newValue").Types(jen.Id(c.Go)))
@@ -41,7 +33,7 @@ func (g *generator) definitions(f *jen.File) {
 	}
 	add(f,
 		jen.Comment("// definitions makes a new value of each definition that is a type of this package."),
-		jen.Var().Id("definitions").Op("=").Map(jen.String()).Add(value).Add(rows(definitions)))
+		jen.Var().Id("definitions").Op("=").Map(jen.String()).Add(value).Add(eachOnALine("{}", definitions...)))
 	add(f, jen.Func().Id("newValue").Types(jen.Id("T").Any()).Params().Any().
 		Add(oneLine(jen.Return(jen.New(jen.Id("T"))))))
 
@@ -71,28 +63,31 @@ func (g *generator) definedTypes(f *jen.File) {
 		jen.Var().Id("openEnums").Op("=").Add(list(open)))
 }
 
+// scalar returns the row of a definition of a type without codec methods.
+func (g *generator) scalar(schema string, t model.Type) jen.Code {
+	return jen.Lit(schema).Op(":").Id("newScalar").Types(g.goType(t)).
+		Call(jen.Lit(strings.Join(typeOptions(t), ",")))
+}
+
 // scalars writes the type that makes a codec.Value of a type without codec methods.
 func (g *generator) scalars(f *jen.File) {
-	enc := jen.Func().Params(jen.Op("*").Add(g.codecName("Encoder")), jen.Id("T"))
-	dec := jen.Func().Params(jen.Op("*").Add(g.codecName("Decoder"))).Id("T")
 	scalar := jen.Id("scalar").Types(jen.Id("T"))
 	self := func() *jen.Statement { return jen.Func().Params(jen.Id("x").Op("*").Add(scalar)) }
+	value, options := jen.Op("&").Add(x).Dot("value"), x.Clone().Dot("options")
 	add(f,
 		jen.Comment("// scalar is a value of a type without codec methods."),
 		jen.Type().Id("scalar").Types(jen.Id("T").Any()).Custom(
 			jen.Options{Open: "struct {\n", Close: "\n}", Separator: "\n"},
-			jen.Id("value").Id("T"), jen.Id("enc").Add(enc), jen.Id("dec").Add(dec)))
+			jen.Id("value").Id("T"), jen.Id("options").String()))
 	add(f, self().Id("EncodeJSON").Params(jen.Id("e").Op("*").Add(g.codecName("Encoder"))).
-		Add(oneLine(call(x, "enc", e, x.Clone().Dot("value")))))
+		Add(oneLine(g.codecName("EncodeAs").Call(e, value, options))))
 	add(f, self().Id("DecodeJSON").Params(jen.Id("d").Op("*").Add(g.codecName("Decoder"))).
-		Add(oneLine(x.Clone().Dot("value").Op("=").Add(call(x, "dec", d)))))
+		Add(oneLine(g.codecName("DecodeAs").Call(d, value, options))))
 	add(f, self().Id("MarshalJSON").Params().Params(jen.Index().Byte(), jen.Error()).
 		Add(oneLine(jen.Return(jen.Qual(jsonPath, "Marshal").Call(x.Clone().Dot("value"))))))
 	add(f, self().Id("UnmarshalJSON").Params(jen.Id("data").Index().Byte()).Error().
-		Add(oneLine(jen.Return(jen.Qual(jsonPath, "Unmarshal").Call(jen.Id("data"), jen.Op("&").Add(x).Dot("value"))))))
-	add(f, jen.Func().Id("newScalar").Types(jen.Id("T").Any()).
-		Params(jen.Id("enc").Add(enc), jen.Id("dec").Add(dec)).Func().Params().Any().
+		Add(oneLine(jen.Return(jen.Qual(jsonPath, "Unmarshal").Call(jen.Id("data"), value)))))
+	add(f, jen.Func().Id("newScalar").Types(jen.Id("T").Any()).Params(jen.Id("options").String()).Func().Params().Any().
 		Block(jen.Return(jen.Func().Params().Any().Add(oneLine(
-			jen.Return(jen.Op("&").Add(scalar).Values(
-				jen.Id("enc").Op(":").Id("enc"), jen.Id("dec").Op(":").Id("dec"))))))))
+			jen.Return(jen.Op("&").Add(scalar).Values(jen.Id("options").Op(":").Id("options"))))))))
 }

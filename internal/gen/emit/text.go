@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"go/ast"
 	"go/parser"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,54 +43,48 @@ func embedded(f *jen.File, name, file string) {
 	add(f, jen.Comment("//go:embed "+file), jen.Var().Id(name).String())
 }
 
-// tag returns the tag of a field, which says how tables read and write it. For types without a table, it is
-// documentation. Names that encoding/json has no tag for are in a tag of their own.
+// tag returns the tag of a member. Names that encoding/json has no tag for are in a tag of their own.
 func tag(name string, options []string, omit bool) jen.Code {
-	var tag string
-	if name == "" || strings.ContainsFunc(name, func(r rune) bool {
-		return r == '\\' || r == '"' || r == ',' || r == '`' || text.Line(string(r)) != string(r)
-	}) {
-		tag = "member:" + strconv.QuoteToASCII(name)
-		if omit {
-			options = append(options, "omitzero")
-		}
-	} else {
+	unusual := func(r rune) bool { return strings.ContainsRune("\\\",`", r) || text.Line(string(r)) != string(r) }
+	switch {
+	case name != "" && !strings.ContainsFunc(name, unusual):
 		if omit {
 			name += ",omitzero"
 		} else if name == "-" {
 			name = "-,"
 		}
-		tag = "json:" + strconv.Quote(name)
+		return fieldTag("json:"+strconv.Quote(name), codecTag(options))
+	case omit:
+		options = append(options, "omitzero")
 	}
-	tag += codecTag(options)
-	if strconv.CanBackquote(tag) {
+	return fieldTag("member:"+strconv.QuoteToASCII(name), codecTag(options))
+}
+
+// untagged returns the tag of a field that is not a member, with options of the tag codec.
+func untagged(options ...string) jen.Code { return fieldTag(`json:"-"`, codecTag(options)) }
+
+// codecTag returns the tag codec, or "" if there are no options.
+func codecTag(options []string) string {
+	if len(options) == 0 {
+		return ""
+	}
+	return "codec:" + strconv.QuoteToASCII(strings.Join(options, ","))
+}
+
+// fieldTag returns the tags of a field, except those that are "".
+func fieldTag(tags ...string) jen.Code {
+	tag := strings.Join(slices.DeleteFunc(tags, func(tag string) bool { return tag == "" }), " ")
+	switch {
+	case tag == "":
+		return jen.Null()
+	case strconv.CanBackquote(tag):
 		return jen.Op("`" + tag + "`")
 	}
 	return jen.Lit(tag)
 }
 
-// untagged returns the tag of a field that is not a member, with options of the tag codec.
-func untagged(options ...string) jen.Code { return jen.Op("`json:\"-\"" + codecTag(options) + "`") }
-
-// optionsTag returns the tag of a field that has only options of the tag codec, if there are any.
-func optionsTag(options ...string) jen.Code {
-	if len(options) == 0 {
-		return jen.Null()
-	}
-	return jen.Op("`" + codecTag(options)[1:] + "`")
-}
-
-// codecTag returns the tag codec, which begins with a space, or "" if there are no options.
-func codecTag(options []string) string {
-	if len(options) == 0 {
-		return ""
-	}
-	return ` codec:"` + strings.Join(options, ",") + `"`
-}
-
-// written returns the literal of a text as JSON has it, without quotes: the codec does not escape the names of members
-// and tags.
-func written(s string) *jen.Statement {
+// inJSON returns a text as JSON has it, without quotes.
+func inJSON(s string) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -97,20 +92,7 @@ func written(s string) *jen.Statement {
 		panic(err) // a string
 	}
 	quoted := strings.TrimSuffix(b.String(), "\n")
-	return jen.Lit(quoted[1 : len(quoted)-1])
-}
-
-// message returns the literal of a text that is used as a format: percent signs of the schema are escaped.
-func message(ours string, theirs ...string) *jen.Statement {
-	return jen.Lit(ours + strings.ReplaceAll(text.Line(strings.Join(theirs, "")), "%", "%%"))
-}
-
-// kinds returns the literal of the first characters of JSON values.
-func kinds(s string) *jen.Statement {
-	if strconv.CanBackquote(s) {
-		return jen.Op("`" + s + "`")
-	}
-	return jen.Lit(s)
+	return quoted[1 : len(quoted)-1]
 }
 
 // verbatim returns a literal that the model has in the syntax of Go or JSON: a number or a string. Anything else

@@ -17,8 +17,7 @@ func (g *generator) types(f *jen.File) {
 		switch d := d.(type) {
 		case *model.Struct:
 			if d.Variant == nil {
-				g.structType(f, d.Go, g.declDoc(&d.Common, ""), d.Fields, g.extra(d)...)
-				g.structMethods(f, d)
+				g.structDecl(f, d, g.declDoc(&d.Common, ""))
 			}
 		case *model.Newtype:
 			add(f, append(comment(g.declDoc(&d.Common, "")),
@@ -72,11 +71,24 @@ func beforeLinks(lines []string, paragraph ...string) []string {
 	return append(append(out, paragraph...), lines[end:]...)
 }
 
-// structType declares a struct with the given fields, followed by more.
-func (g *generator) structType(f *jen.File, name string, doc []string, fields []*model.Field, more ...jen.Code) {
-	var body []jen.Code
-	for i, field := range fields {
-		if i > 0 {
+// structDecl declares a struct and its methods besides those for JSON.
+func (g *generator) structDecl(f *jen.File, s *model.Struct, doc []string) {
+	g.structType(f, s.Go, doc, blank(s), s.Fields, g.extra(s)...)
+	if s.ZeroTest {
+		add(f,
+			jen.Comment("// IsZero reports whether nothing is set, which means the same as leaving x out."),
+			valueMethod(s.Go).Id("IsZero").Params().Bool().
+				Add(oneLine(jen.Return(g.codecName("IsZero").Call(jen.Op("&").Add(x))))))
+	}
+	g.accessors(f, s.Go, s.Fields)
+}
+
+// structType declares a struct with the given fields, between others.
+func (g *generator) structType(f *jen.File, name string, doc []string, first []jen.Code, fields []*model.Field,
+	more ...jen.Code) {
+	body := first
+	for _, field := range fields {
+		if len(body) > 0 {
 			body = append(body, jen.Line())
 		}
 		body = append(body, g.field(field)...)
@@ -98,8 +110,10 @@ func (g *generator) extra(s *model.Struct) []jen.Code {
 		return nil
 	}
 	text := s.Extra.Go + " holds the members that the schema allows but does not name. They are written after the others."
+	options := append([]string{"extra"}, nameOptions("beside", s.Elsewhere())...)
 	return append(comment(wrap(text, "", "", width-3-4)),
-		jen.Id(s.Extra.Go).Map(jen.String()).Add(g.goType(s.Extra.Elem)).Add(untagged("extra")))
+		jen.Id(s.Extra.Go).Map(jen.String()).Add(g.goType(s.Extra.Elem)).
+			Add(untagged(append(options, itemOptions(s.Extra.Elem)...)...)))
 }
 
 func (g *generator) field(f *model.Field) []jen.Code {
@@ -107,7 +121,7 @@ func (g *generator) field(f *model.Field) []jen.Code {
 	if f.Flat {
 		return []jen.Code{
 			comment([]string{f.Go + " is a second choice, whose members are in the same object."})[0],
-			jen.Id(f.Go).Add(g.goType(f.Type)).Add(untagged()),
+			jen.Id(f.Go).Add(g.goType(f.Type)).Add(untagged("flat")),
 		}
 	}
 	var lines []string
@@ -116,31 +130,7 @@ func (g *generator) field(f *model.Field) []jen.Code {
 	}
 	lines = experimental(deprecate(lines, f.Deprecated), f.Experimental, f.Feature, indent)
 	omit := f.Presence == model.Tri || f.Presence == model.Plain && !f.Always
-	return append(comment(lines), jen.Id(f.Go).Add(g.fieldType(f)).Add(tag(f.JSON, g.codecTag(f), omit)))
-}
-
-// structMethods writes the methods of a struct besides those for JSON.
-func (g *generator) structMethods(f *jen.File, d *model.Struct) {
-	if d.ZeroTest {
-		cond := jen.True()
-		for i, field := range d.Fields {
-			if i == 0 {
-				cond = zero(field)
-			} else {
-				cond = cond.Op("&&").Line().Add(zero(field))
-			}
-		}
-		if d.Extra != nil {
-			cond = cond.Op("&&").Line().Len(x.Clone().Dot(d.Extra.Go)).Op("==").Lit(0)
-		}
-		if g.tabled(d) {
-			cond = g.codecName("IsZero").Call(jen.Op("&").Add(x))
-		}
-		add(f,
-			jen.Comment("// IsZero reports whether nothing is set, which means the same as leaving x out."),
-			valueMethod(d.Go).Id("IsZero").Params().Bool().Add(oneLine(jen.Return(cond))))
-	}
-	g.accessors(f, d.Go, d.Fields)
+	return append(comment(lines), jen.Id(f.Go).Add(g.fieldType(f)).Add(tag(f.JSON, g.memberOptions(f), omit)))
 }
 
 // accessors writes the methods of owner that return the defaults of the schema for absent fields.

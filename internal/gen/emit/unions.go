@@ -34,9 +34,9 @@ func (g *generator) union(f *jen.File, u *model.Union) {
 			" ignored for other variants."
 		more = append(more, jen.Line())
 		more = append(more, comment(wrap(text, "", "", width-3-4))...)
-		more = append(more, jen.Id(u.KeptTag).Add(g.codecName("Opt")).Types(jen.String()).Add(untagged()))
+		more = append(more, jen.Id(u.KeptTag).Add(g.codecName("Opt")).Types(jen.String()).Add(untagged("tag")))
 	}
-	g.structType(f, u.Go, doc, u.Fields, more...)
+	g.structType(f, u.Go, doc, nil, u.Fields, more...)
 	g.accessors(f, u.Go, u.Fields)
 
 	var names []string
@@ -134,9 +134,7 @@ func (g *generator) variant(f *jen.File, v *model.Variant) {
 	doc = experimental(deprecate(doc, v.Deprecated), v.Experimental, v.Feature, 0)
 	switch {
 	case v.Inline:
-		s := v.Payload.(*model.Struct)
-		g.structType(f, v.Go, doc, s.Fields, g.extra(s)...)
-		g.structMethods(f, s)
+		g.structDecl(f, v.Payload.(*model.Struct), doc)
 	case v.Payload != nil:
 		add(f, append(comment(doc), jen.Type().Id(v.Go).Id(v.Payload.Base().Go))...)
 		g.accessors(f, v.Go, model.Fields(v.Payload))

@@ -1,8 +1,7 @@
 package model
 
-// This file lists the keywords that restrict values beyond their types. A new keyword needs a line here, and the
-// function of codec that the line names. Package internal/test/sample, which reads schemas independently, has its
-// own list.
+// This file lists the keywords that restrict values beyond their types. A new keyword needs a line here, and one in
+// codec/bounds.go. Package internal/test/sample, which reads schemas independently, has its own list.
 
 // MaxMembers is the maximum number of typed members of an object, because codec.Object counts them in one word.
 const MaxMembers = 64
@@ -38,25 +37,24 @@ type BoundKeyword struct {
 	Keyword string // of JSON Schema
 	Of      Restricted
 	Limit   Limit
-	Check   string // the function of codec that returns an error for a value that violates the limit, or ""
 }
 
 // BoundKeywords lists all supported keywords in the order in which they are checked.
 var BoundKeywords = [...]BoundKeyword{
-	{"minLength", Strings, Least, "MinLength"},
-	{"maxLength", Strings, Most, "MaxLength"},
-	{"pattern", Strings, Unchecked, ""},
-	{"minimum", Numbers, Lower, "Minimum"},
-	{"maximum", Numbers, Upper, "Maximum"},
-	{"exclusiveMinimum", Numbers, Above, "Above"},
-	{"exclusiveMaximum", Numbers, Below, "Below"},
-	{"multipleOf", Numbers, Unchecked, ""},
-	{"minItems", Slices, Least, "MinItems"},
-	{"maxItems", Slices, Most, "MaxItems"},
-	{"uniqueItems", Slices, Unchecked, ""},
-	{"required", Maps, Names, "Members"},
-	{"minProperties", Maps, Least, "MinMembers"},
-	{"maxProperties", Maps, Most, "MaxMembers"},
+	{"minLength", Strings, Least},
+	{"maxLength", Strings, Most},
+	{"pattern", Strings, Unchecked},
+	{"minimum", Numbers, Lower},
+	{"maximum", Numbers, Upper},
+	{"exclusiveMinimum", Numbers, Above},
+	{"exclusiveMaximum", Numbers, Below},
+	{"multipleOf", Numbers, Unchecked},
+	{"minItems", Slices, Least},
+	{"maxItems", Slices, Most},
+	{"uniqueItems", Slices, Unchecked},
+	{"required", Maps, Names},
+	{"minProperties", Maps, Least},
+	{"maxProperties", Maps, Most},
 }
 
 // Bounds has the limit of a type for each of BoundKeywords: a Go literal, JSON for names and what is not checked, or

@@ -339,9 +339,6 @@ type Field struct {
 	// Accessor is the Go name of the method that falls back to Default, set by naming.
 	Accessor string
 
-	// Slot is the number of the member among the typed members of an object, the required ones first.
-	Slot int
-
 	// Flat is set if this is not a member but a union whose members are in the same object.
 	Flat bool
 }
