@@ -118,18 +118,14 @@ func TestTypeScriptAgent(t *testing.T) {
 func driveTypeScriptAgent(t *testing.T, transport acp.Transport, root string, late bool) []conformance.Message {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	roots := must.Get(local.OpenRoots(root))(t)
-	terminals := local.NewTerminals(roots, local.Trusted(), nil)
+	c := &goClient{choice: "allow", more: make(chan struct{}, 1)}
+	handlers := acp.ClientHandlers{RequestPermission: c.requestPermission, SessionUpdate: c.sessionUpdate}
+	machine := must.Get(local.Serve(&handlers, local.Trusted(), root))(t)
 	defer func() {
-		if err := errors.Join(terminals.Close(), roots.Close()); err != nil {
+		if err := machine.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
-	c := &goClient{choice: "allow", more: make(chan struct{}, 1)}
-	handlers := acp.ClientHandlers{RequestPermission: c.requestPermission, SessionUpdate: c.sessionUpdate}
-	local.NewFiles(roots, local.Trusted(), nil).Register(&handlers)
-	terminals.Register(&handlers)
-
 	var messages conformance.Recording
 	options := &conformance.TapOptions{OnMessage: messages.Add}
 	if late {

@@ -105,13 +105,6 @@ func referenceClient(user *probe.User, agent rpc.Transport) {
 // serveUser is the reference client with the given terminals, or with those of the SDK if there are none.
 func serveUser(user *probe.User, agent rpc.Transport, sleep *sleepers) {
 	ctx := user.Context
-	roots, err := local.OpenRoots(user.Dir)
-	if err != nil {
-		panic(err)
-	}
-	defer roots.Close()
-	terminals := local.NewTerminals(roots, local.Trusted(), nil)
-	defer terminals.Close()
 	handlers := acp.ClientHandlers{
 		SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error { return nil },
 		RequestPermission: func(ctx context.Context, session *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
@@ -131,8 +124,11 @@ func serveUser(user *probe.User, agent rpc.Transport, sleep *sleepers) {
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
 		},
 	}
-	local.NewFiles(roots, local.Trusted(), nil).Register(&handlers)
-	terminals.Register(&handlers)
+	machine, err := local.Serve(&handlers, local.Trusted(), user.Dir)
+	if err != nil {
+		panic(err)
+	}
+	defer machine.Close()
 	if sleep != nil {
 		sleep.Register(&handlers)
 	}
