@@ -8,12 +8,13 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"golang.org/x/tools/txtar"
 
 	"github.com/acpgo/sdk"
 	"github.com/acpgo/sdk/conformance"
@@ -96,141 +97,54 @@ func check(t *testing.T, got []string, want ...string) {
 const (
 	initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}`
 	answered   = `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}`
-	prompt     = `{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}`
 	update     = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s"}}`
-	permission = `{"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{}}`
-	permitted  = `{"jsonrpc":"2.0","id":1,"result":{"outcome":{"outcome":"cancelled"}}}`
-	prompted   = `{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`
 )
 
-// Each format is recognized by its content.
-func TestForms(t *testing.T) {
-	quoted := func(s string) string {
-		b := must.Get(json.Marshal(s))(t)
-		return string(b)
-	}
-	turn := []string{"→ " + initialize, "← " + answered, "→ " + prompt, "← " + permission, "→ " + permitted, "← " + update, "← " + prompted}
-	for name, test := range map[string]struct {
-		text  string
-		want  []string
-		first int // line of the first message
-	}{
-		"ours": {first: 2, text: `{"recording":1,"tool":"acp","version":"1.2","command":["a","b"],"date":"2026-01-02T03:04:05Z"}
-{"t":1,"from":"client","raw":` + quoted(initialize) + `}
-{"t":2.5,"from":"agent","raw":` + quoted(answered) + `}
-{"t":3,"from":"agent","stderr":"hello \u001b"}
-{"t":3,"from":"agent","bytes":"//5h"}
-{"t":3,"from":"client","raw":"not JSON","partial":true}
-{"t":4,"exit":{"code":null,"signal":"SIGTERM"}}
-`, want: []string{
-			`1 header acp 1.2 ["a" "b"]`, "2 → " + initialize, "3 ← " + answered, "4 stderr hello \x1b", "5 ← \xff\xfea", "6 → not JSON partial", "7 end SIGTERM",
-		}},
-		"traces": {text: `{"meta":{"agent":"x","cmd":["x","y"]}}
-{"t":1,"from":"client","raw":` + quoted(initialize) + `}
-{"t":2,"from":"agent","raw":` + quoted(answered) + `}
-{"t":4,"exit":{"code":3,"signal":null}}`, want: []string{
-			`1 header   ["x" "y"]`, "2 → " + initialize, "3 ← " + answered, "4 end 3",
-		}},
-		"lines":           {first: 1, text: strings.Join([]string{initialize, answered, prompt, permission, permitted, update, prompted}, "\n"), want: turn},
-		"empty lines":     {text: "\n" + update + "\r\n\n", want: []string{"2 ← " + update}},
-		"byte order mark": {text: "\ufeff" + update, want: []string{"1 ← " + update}},
-		"after a banner": {first: 2, text: "starting\n" + strings.Join([]string{initialize, answered, prompt, permission, permitted, update, prompted}, "\n"),
-			want: append(slices.Clone(turn), "1 line skipped, from line 1: text without a message")},
-	} {
-		t.Run(name, func(t *testing.T) {
-			want := test.want
-			if test.first > 0 && !strings.HasPrefix(name, "ours") {
-				want = nil
-				for i, w := range test.want {
-					if strings.HasPrefix(w, "→") || strings.HasPrefix(w, "←") {
-						w = fmt.Sprintf("%d %s", test.first+i, w)
-					}
-					want = append(want, w)
-				}
+// The recordings of testdata/reader.txtar, which are formats that the reader recognizes by their content, and bad input:
+// it causes a clear error with the number of the line, and reading continues.
+func TestRead(t *testing.T) {
+	var text string
+	for _, file := range must.Get(txtar.ParseFile("testdata/reader.txtar"))(t).Files {
+		t.Run(file.Name, func(t *testing.T) {
+			in, want, _ := strings.Cut(string(file.Data), "---\n")
+			if in != "" {
+				text = strings.TrimSuffix(in, "\n")
 			}
-			check(t, read(t, test.text, nil), want...)
+			_, hop, _ := strings.Cut(file.Name, ", hop ")
+			check(t, read(t, text, &recording.ReaderOptions{Hop: hop}), strings.Split(strings.TrimSuffix(want, "\n"), "\n")...)
 		})
 	}
 }
 
-// A request that initializes a proxy is an ordinary request to the sender. The successor of a chain is its end. A message
-// that the conductor refused belongs to no hop.
-func TestConductorInChain(t *testing.T) {
-	const trace = `{"type":"request","ts":0.5,"protocol":"acp","from":"proxy:0","to":"proxy:1","id":1,"method":"proxy/initialize","params":{}}
-{"type":"notification","ts":0.6,"protocol":"acp","from":"successor","to":"proxy:1","method":"x","params":{}}
-{"type":"notification","ts":0.7,"protocol":"acp","from":"proxy:1","to":"successor","method":"y","params":{}}
-{"type":"request","ts":0.8,"protocol":"acp","from":"proxy:1","to":"conductor","id":2,"method":"proxy/initialize","params":{}}
-{"type":"response","ts":0.8,"from":"conductor","to":"proxy:1","id":2,"is_error":true,"payload":{"code":-32601,"message":"no"}}
-`
-	check(t, read(t, trace, &recording.ReaderOptions{Hop: "proxy:0"}),
-		`1 → {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`, `2 lines skipped, from line 2: messages of other hops`, `2 lines skipped, from line 4: messages that the conductor refused`)
-	check(t, read(t, trace, &recording.ReaderOptions{Hop: "proxy:1"}),
-		`2 ← {"jsonrpc":"2.0","method":"x","params":{}}`, `3 → {"jsonrpc":"2.0","method":"y","params":{}}`, `1 line skipped, from line 1: messages of other hops`,
-		`2 lines skipped, from line 4: messages that the conductor refused`)
-}
-
-// One hop of a conductor's trace is read.
-func TestConductor(t *testing.T) {
-	const trace = `{"type":"request","ts":0.5,"protocol":"acp","from":"client","to":"proxy:0","id":1,"method":"proxy/initialize","session":null,"params":{"a":1}}
-{"type":"request","ts":0.6,"protocol":"acp","from":"proxy:0","to":"agent","id":"x","method":"initialize","session":null,"params":{"a": 1}}
-{"type":"request","ts":0.61,"protocol":"mcp","from":"agent","to":"proxy:0","id":5,"method":"tools/list","params":{}}
-{"type":"response","ts":0.62,"from":"proxy:0","to":"agent","id":5,"is_error":false,"payload":{"tools":[]}}
-{"type":"trace","ts":0.63,"component":"agent","level":"info","message":"ready"}
-{"type":"trace","ts":0.63,"component":"proxy:0","level":"info","message":"ready"}
-{"type":"response","ts":0.7,"from":"agent","to":"proxy:0","id":"x","is_error":false,"payload":{"protocolVersion":1}}
-{"type":"response","ts":0.8,"from":"proxy:0","to":"client","id":1,"is_error":true,"payload":{"code":-1,"message":"m"}}
-{"type":"notification","ts":0.9,"protocol":"acp","from":"agent","to":"proxy:0","method":"session/update","session":"s","params":{}}
-{"type":"notification","ts":0.9,"protocol":"acp","from":"agent","to":"me","method":"session/update","session":"s","params":{}}
-`
-	check(t, read(t, trace, nil),
-		`1 → {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"a":1}}`,
-		`5 stderr ready`,
-		`8 ← {"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"m"}}`,
-		`10 ! line 10: not a line of a recording: from and to do not name two components of a proxy chain`,
-		`5 lines skipped, from line 2: messages of other hops`,
-		`1 line skipped, from line 6: log lines of the proxy chain`)
-	check(t, read(t, trace, &recording.ReaderOptions{Hop: "proxy:0"}),
-		`2 → {"jsonrpc":"2.0","id":"x","method":"initialize","params":{"a": 1}}`,
-		`5 stderr ready`,
-		`7 ← {"jsonrpc":"2.0","id":"x","result":{"protocolVersion":1}}`,
-		`9 ← {"jsonrpc":"2.0","method":"session/update","params":{}}`,
-		`10 ! line 10: not a line of a recording: from and to do not name two components of a proxy chain`,
-		`2 lines skipped, from line 1: messages of other hops`,
-		`2 lines skipped, from line 3: messages of MCP`,
-		`1 line skipped, from line 6: log lines of the proxy chain`)
-	r := recording.NewReader(strings.NewReader(trace), nil)
-	if e, err := r.Read(); err != nil || e.Time != time.Unix(0, 5e8).UTC() {
-		t.Errorf("got %v, %v", e, err)
+// A reader reads bytes that a text does not show.
+func TestReadBytes(t *testing.T) {
+	const begin = `{"recording":1,"tool":"a","date":"2026-01-02T03:04:05Z"}` + "\n"
+	const end = `{"t":2,"exit":{"code":0,"signal":null}}` + "\n"
+	const none = "1 ! line 1: not a recording: no line contains an ACP message"
+	for name, test := range map[string]struct {
+		text string
+		want []string
+	}{
+		"empty":           {"", []string{"1 ! line 1: the file is empty"}},
+		"blank":           {"\n\n \n", []string{none}},
+		"empty lines":     {"\n" + update + "\r\n\n", []string{"2 ← " + update}},
+		"byte order mark": {"\ufeff" + update, []string{"1 ← " + update}},
+		"gzip":            {"\x1f\x8b\x08\x00\n\n", []string{"1 ! line 1: not text: compressed with gzip"}},
+		"binary":          {"\x7fELF\x00\x00\n\x00", []string{"1 ! line 1: not text: contains NUL bytes"}},
+		"UTF-16":          {"\xff\xfe{\x00", []string{"1 ! line 1: not text: UTF-16: convert it to UTF-8"}},
+		"zeros":           {begin + "\x00\x00\x00\n" + end, []string{`1 header a  []`, "2 ! line 2: not text: contains NUL bytes", "3 end 0"}},
+		"ours": {`{"recording":1,"tool":"acp","version":"1.2","command":["a","b"],"date":"2026-01-02T03:04:05Z"}
+{"t":2.5,"from":"agent","raw":"{\"id\":1}"}
+{"t":3,"from":"agent","stderr":"hello \u001b"}
+{"t":3,"from":"agent","bytes":"//5h"}
+{"t":3,"from":"client","raw":"not JSON","partial":true}
+{"t":4,"exit":{"code":null,"signal":"SIGTERM"}}
+`, []string{
+			`1 header acp 1.2 ["a" "b"]`, `2 ← {"id":1}`, "3 stderr hello \x1b", "4 ← \xff\xfea", "5 → not JSON partial", "6 end SIGTERM",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) { check(t, read(t, test.text, nil), test.want...) })
 	}
-}
-
-// A message whose direction is unknown is an entry with an error, and reading continues.
-func TestDirections(t *testing.T) {
-	check(t, read(t, strings.Join([]string{
-		`{"jsonrpc":"2.0","id":9,"result":{}}`,
-		prompt, permission,
-		`{"jsonrpc":"2.0","id":1,"result":{}}`,
-		`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}}`,
-		`{"jsonrpc":"2.0","method":"_x/y","params":{}}`,
-		`{"jsonrpc":"2.0"}`,
-		`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":7}}`,
-		`{"jsonrpc":"2.0","id":7,"method":"fs/read_text_file","params":{}}`,
-		`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":7}}`,
-		permitted, prompted,
-		`words`,
-	}, "\n"), nil),
-		"1 ! line 1: unknown sender: no open request has this id: lines are out of order, or earlier ones are missing",
-		"2 → "+prompt, "3 ← "+permission,
-		"4 ! line 4: unknown sender: both sides have an open request with this id",
-		"5 ! line 5: unknown sender: both sides have an open request with this id",
-		"6 ! line 6: unknown sender: both sides can have the method _x/y",
-		"7 ! line 7: unknown sender: not a request, a notification or a response",
-		"8 ! line 8: unknown sender: no open request has this id: lines are out of order, or earlier ones are missing",
-		`9 ← {"jsonrpc":"2.0","id":7,"method":"fs/read_text_file","params":{}}`,
-		`10 ← {"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":7}}`,
-		"11 → "+permitted, "12 ← "+prompted,
-		"13 ! line 13: truncated",
-	)
 }
 
 // The reader knows the receiver of every method of the schemas that only one side has.
@@ -262,40 +176,6 @@ func TestEveryMethodTellsItsReceiver(t *testing.T) {
 		if count < 15 {
 			t.Errorf("%d methods", count)
 		}
-	}
-}
-
-// Bad input causes a clear error with the line number, and all readable lines are read.
-func TestBadInput(t *testing.T) {
-	const begin = `{"recording":1,"tool":"a","date":"2026-01-02T03:04:05Z"}` + "\n"
-	const one = `{"t":1,"from":"agent","raw":"x"}` + "\n"
-	const end = `{"t":2,"exit":{"code":0,"signal":null}}` + "\n"
-	for name, test := range map[string]struct {
-		text string
-		want []string
-	}{
-		"empty":      {"", []string{"1 ! line 1: the file is empty"}},
-		"blank":      {"\n\n \n", []string{"1 ! line 1: not a recording: no line contains an ACP message"}},
-		"prose":      {"Dear all,\nhow are you?\n", []string{"1 ! line 1: not a recording: no line contains an ACP message", "2 lines skipped, from line 1: text without a message"}},
-		"other JSON": {"{\"a\":1}\n[1,2]\n3\n", []string{"1 ! line 1: not a recording: no line contains an ACP message", "1 line skipped, from line 1: JSON without a message", "2 lines skipped, from line 2: text without a message"}},
-		"gzip":       {"\x1f\x8b\x08\x00\n\n", []string{"1 ! line 1: not text: compressed with gzip"}},
-		"binary":     {"\x7fELF\x00\x00\n\x00", []string{"1 ! line 1: not text: contains NUL bytes"}},
-		"UTF-16":     {"\xff\xfe{\x00", []string{"1 ! line 1: not text: UTF-16: convert it to UTF-8"}},
-		"cut off":    {begin + one + `{"t":1,"from":"ag`, []string{`1 header a  []`, "2 ← x", "3 ! line 3: truncated: /from: invalid JSON: unexpected end, expected end of string", "3 ! line 3: the end is not recorded: the recording is truncated or still in progress"}},
-		"no end":     {begin + one, []string{`1 header a  []`, "2 ← x", "2 ! line 2: the end is not recorded: the recording is truncated or still in progress"}},
-		"zeros":      {begin + one + "\x00\x00\x00\n" + end, []string{`1 header a  []`, "2 ← x", "3 ! line 3: not text: contains NUL bytes", "4 end 0"}},
-		"broken line": {begin + one + "{\"t\":1,,}\n" + "what\n" + one + end, []string{`1 header a  []`, "2 ← x",
-			"3 ! line 3: not JSON: invalid JSON: offset 7: ',', expected member name", "4 ! line 4: not JSON", "5 ← x", "6 end 0"}},
-		"nobody":  {begin + `{"from":"nobody","raw":"x"}` + "\n" + `{"from":"agent","raw":3}` + "\n" + `{"from":"agent","bytes":"*"}` + "\n" + end, []string{`1 header a  []`, `2 ! line 2: not a line of a recording: from is "nobody", expected client or agent`, "3 ! line 3: not a line of a recording: the recorded line is not text", "4 ! line 4: not a line of a recording: the recorded line is not text", "5 end 0"}},
-		"unknown": {begin + `{"a":1}` + "\n" + end, []string{`1 header a  []`, "2 ! line 2: not a line of a recording: none of the members raw, bytes, stderr, lost and exit is present", "3 end 0"}},
-		"lost":    {begin + `{"t":1,"from":"agent","lost":17}` + "\n" + end, []string{`1 header a  []`, "2 ! line 2: not recorded because the recorder could not keep up: 17 bytes from the agent", "3 end 0"}},
-		"newer":   {`{"recording":2}` + "\n" + end, []string{"1 header   [] ! line 1: a later version of the format: 2, but this program supports 1", "2 end 0"}},
-		"clock":   {begin + `{"t":9,"from":"agent","raw":"x"}` + "\n" + one + end, []string{`1 header a  []`, "2 ← x", "3 ← x ! line 3: time goes backwards: lines are out of order, or the clock was set: by 8ms", "4 end 0"}},
-		"two":     {begin + one + end + begin + one + end, []string{`1 header a  []`, "2 ← x", "3 end 0", `4 (2) header a  [] ! line 4: another recording begins in the same file`, "5 (2) ← x", "6 (2) end 0"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			check(t, read(t, test.text, nil), test.want...)
-		})
 	}
 }
 
