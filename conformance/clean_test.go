@@ -49,12 +49,20 @@ func readClean(tb testing.TB, name string) []conformance.Message {
 	return cleanDir.Read(tb, name)
 }
 
+// eachClean tests each recording.
+func eachClean(t *testing.T, test func(t *testing.T, name string, lines []conformance.Message)) {
+	t.Helper()
+	for _, name := range cleanNames(t) {
+		t.Run(name, func(t *testing.T) { test(t, name, readClean(t, name)) })
+	}
+}
+
 // TestCleanNames requires that each recording has a known version and is not empty.
 func TestCleanNames(t *testing.T) {
-	for _, name := range cleanNames(t) {
+	eachClean(t, func(t *testing.T, name string, lines []conformance.Message) {
 		cleanSchema(name)
-		if len(readClean(t, name)) == 0 {
-			t.Errorf("%s is empty", name)
+		if len(lines) == 0 {
+			t.Error("it is empty")
 		}
-	}
+	})
 }

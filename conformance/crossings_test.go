@@ -18,7 +18,7 @@ import (
 )
 
 // clean requires that there are no findings in a conversation.
-func clean(t *testing.T, name string, lines []line) {
+func clean(t *testing.T, name string, lines []conformance.Message) {
 	t.Helper()
 	for _, schema := range []*conformance.Schema{cleanSchema(name), nil} {
 		if findings := judgeTalk(schema, lines, conformance.Client); len(findings) > 0 {
@@ -28,7 +28,7 @@ func clean(t *testing.T, name string, lines []line) {
 }
 
 // script returns a conversation in short form.
-func script(lines []line) string {
+func script(lines []conformance.Message) string {
 	var text strings.Builder
 	for i, s := range summaries(lines) {
 		fmt.Fprintf(&text, "%3d %s %s %s %s %s\n", i+1, s.arrow, s.method, s.update, s.kind, s.id)
@@ -39,17 +39,16 @@ func script(lines []line) string {
 // node describes how a message relates to others.
 type node struct {
 	summary
-	line    line
+	message conformance.Message
 	request *node
 	session string // of the message, or of the request that it answers
-	text    string
 }
 
-func nodes(lines []line) []*node {
+func nodes(lines []conformance.Message) []*node {
 	var all []*node
 	for i, s := range summaries(lines) {
-		n := &node{summary: s, line: lines[i], text: string(lines[i].text)}
-		n.session, _ = at(lines[i].decode(), "/params/sessionId").(string)
+		n := &node{summary: s, message: lines[i]}
+		n.session, _ = at(decode(lines[i].Line), "/params/sessionId").(string)
 		if s.peer >= 0 {
 			n.request = all[s.peer]
 			n.session = n.request.session
@@ -120,41 +119,38 @@ func setting(n *node) bool {
 // TestInterleavings swaps messages that could have crossed.
 func TestInterleavings(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	for _, name := range cleanNames(t) {
-		t.Run(name, func(t *testing.T) {
-			recorded := nodes(talkOf(readClean(t, name)))
-			crossed := map[string]bool{}
-			for seed := range tier.Pick[uint64](0, 3, 60, 300) {
-				rng := rand.New(rand.NewPCG(seed, 1))
-				all := slices.Clone(recorded)
-				for range 3 * len(all) {
-					i := rng.IntN(len(all) - 1)
-					if mayCross(all[i], all[i+1]) {
-						crossed[all[i].method+" "+all[i+1].method] = true
-						all[i], all[i+1] = all[i+1], all[i]
-					}
-				}
-				var lines []line
-				for _, n := range all {
-					lines = append(lines, n.line)
-				}
-				clean(t, name, lines)
-				if len(crossed) == 0 {
-					break // all messages that could cross would have done so
+	eachClean(t, func(t *testing.T, name string, recorded []conformance.Message) {
+		crossed := map[string]bool{}
+		for seed := range tier.Pick[uint64](0, 3, 60, 300) {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			all := nodes(recorded)
+			for range 3 * len(all) {
+				i := rng.IntN(len(all) - 1)
+				if mayCross(all[i], all[i+1]) {
+					crossed[all[i].method+" "+all[i+1].method] = true
+					all[i], all[i+1] = all[i+1], all[i]
 				}
 			}
-			t.Logf("%d kinds of pairs have crossed", len(crossed))
-		})
-	}
+			var lines []conformance.Message
+			for _, n := range all {
+				lines = append(lines, n.message)
+			}
+			clean(t, name, lines)
+			if len(crossed) == 0 {
+				break // all messages that could cross would have done so
+			}
+		}
+		t.Logf("%d kinds of pairs have crossed", len(crossed))
+	})
 }
 
 // rename changes ids everywhere in a conversation: request ids with a function for the side that asked, and strings in
 // members that hold ids.
-func rename(lines []line, request func(by conformance.Side, id any) any, id func(member, id string) string) []line {
-	var changed []line
+func rename(lines []conformance.Message, request func(by conformance.Side, id any) any, id func(member, id string) string) []conformance.Message {
+	var changed []conformance.Message
 	for i, s := range summaries(lines) {
-		m := lines[i].decode()
-		asker := lines[i].to.Sender()
+		m := decode(lines[i].Line)
+		asker := lines[i].Direction.Sender()
 		if s.kind == conformance.Response || s.kind == conformance.ErrorReply {
 			asker = asker.Peer()
 		}
@@ -173,7 +169,7 @@ func rename(lines []line, request func(by conformance.Side, id any) any, id func
 		if id != nil {
 			renameIn(m, id)
 		}
-		changed = append(changed, line{lines[i].to, encode(m)})
+		changed = append(changed, conformance.Message{Direction: lines[i].Direction, Line: encode(m)})
 	}
 	return changed
 }
@@ -234,18 +230,17 @@ func TestOtherIDs(t *testing.T) {
 			return strings.NewReplacer("sess_", "", "term_", "", "call_", "", "msg_", "").Replace(id)
 		},
 	}
-	for _, name := range cleanNames(t) {
+	eachClean(t, func(t *testing.T, name string, recorded []conformance.Message) {
 		if strings.Contains(name, "typescript") {
-			continue // its ids are numbers that begin at 0, and strings, already
+			return // its ids are numbers that begin at 0, and strings, already
 		}
-		recorded := talkOf(readClean(t, name))
 		for kind, request := range requests {
-			t.Run(name+"/"+kind, func(t *testing.T) { clean(t, name, rename(recorded, request, nil)) })
+			t.Run(kind, func(t *testing.T) { clean(t, name, rename(recorded, request, nil)) })
 		}
 		for kind, id := range names {
-			t.Run(name+"/"+kind, func(t *testing.T) { clean(t, name, rename(recorded, nil, id)) })
+			t.Run(kind, func(t *testing.T) { clean(t, name, rename(recorded, nil, id)) })
 		}
-	}
+	})
 }
 
 func number64(id any) int64 {
@@ -260,33 +255,31 @@ func number64(id any) int64 {
 // unknown members under _meta.
 func TestSameMeaning(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	for _, name := range cleanNames(t) {
-		t.Run(name, func(t *testing.T) {
-			rng := rand.New(rand.NewPCG(1, 2))
-			var shuffled, spaced, noted []line
-			for _, l := range talkOf(readClean(t, name)) {
-				m := l.decode()
-				shuffled = append(shuffled, line{l.to, shuffle(rng, m)})
-				var b bytes.Buffer
-				must.Do(t, json.Indent(&b, l.text, "", "\t"))
-				spaced = append(spaced, line{l.to, append([]byte(" "), bytes.ReplaceAll(b.Bytes(), []byte("\n"), []byte("\r"))...)})
-				for _, content := range []string{"params", "result"} {
-					if in, ok := m[content].(map[string]any); ok && !strings.HasPrefix(fmt.Sprint(m["method"]), "_") {
-						meta, _ := in["_meta"].(map[string]any)
-						if meta == nil {
-							meta = map[string]any{}
-						}
-						meta["example.com"] = map[string]any{"sessionId": "other", "toolCallId": 7, "path": "relative", "_meta": nil, "n": json.Number("1e400")}
-						in["_meta"] = meta
+	eachClean(t, func(t *testing.T, name string, recorded []conformance.Message) {
+		rng := rand.New(rand.NewPCG(1, 2))
+		var shuffled, spaced, noted []conformance.Message
+		for _, l := range recorded {
+			m := decode(l.Line)
+			shuffled = append(shuffled, conformance.Message{Direction: l.Direction, Line: shuffle(rng, m)})
+			var b bytes.Buffer
+			must.Do(t, json.Indent(&b, l.Line, "", "\t"))
+			spaced = append(spaced, conformance.Message{Direction: l.Direction, Line: append([]byte(" "), bytes.ReplaceAll(b.Bytes(), []byte("\n"), []byte("\r"))...)})
+			for _, content := range []string{"params", "result"} {
+				if in, ok := m[content].(map[string]any); ok && !strings.HasPrefix(fmt.Sprint(m["method"]), "_") {
+					meta, _ := in["_meta"].(map[string]any)
+					if meta == nil {
+						meta = map[string]any{}
 					}
+					meta["example.com"] = map[string]any{"sessionId": "other", "toolCallId": 7, "path": "relative", "_meta": nil, "n": json.Number("1e400")}
+					in["_meta"] = meta
 				}
-				noted = append(noted, line{l.to, encode(m)})
 			}
-			clean(t, name, shuffled)
-			clean(t, name, spaced)
-			clean(t, name, noted)
-		})
-	}
+			noted = append(noted, conformance.Message{Direction: l.Direction, Line: encode(m)})
+		}
+		clean(t, name, shuffled)
+		clean(t, name, spaced)
+		clean(t, name, noted)
+	})
 }
 
 // shuffle writes a value with the members of objects in any order.
@@ -313,90 +306,82 @@ func shuffle(rng *rand.Rand, v any) []byte {
 // the messages are interleaved in any way that keeps the order of each conversation.
 func TestTwoAtOnce(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	for _, name := range cleanNames(t) {
-		recorded := talkOf(readClean(t, name))
+	eachClean(t, func(t *testing.T, name string, recorded []conformance.Message) {
 		if strings.Contains(name, "typescript") || slices.ContainsFunc(nodes(recorded), func(n *node) bool {
 			return n.method == "logout" || n.method == "auth/logout" || n.method == "session/list"
 		}) {
-			continue // these methods concern the whole connection
+			return // these methods concern the whole connection
 		}
-		t.Run(name, func(t *testing.T) {
-			start := 2 // after initialize and its answer
-			for s := summaries(recorded); start < len(s) && strings.HasPrefix(s[start].method, "auth"); {
-				start++
-			}
-			for start < len(recorded) && summaries(recorded)[start].method != "session/new" {
-				start++
-			}
-			other := rename(recorded,
-				func(_ conformance.Side, id any) any { return "other " + fmt.Sprint(id) },
-				func(member, id string) string {
-					if member == "sessionId" || member == "terminalId" || member == "elicitationId" {
-						return "other " + id
-					}
-					return id
-				})
-			for seed := range tier.Pick[uint64](0, 3, 40, 200) {
-				rng := rand.New(rand.NewPCG(seed, 3))
-				lines := slices.Clone(recorded[:start])
-				one, two := recorded[start:], other[start:]
-				for len(one)+len(two) > 0 {
-					if rng.IntN(len(one)+len(two)) < len(one) {
-						lines, one = append(lines, one[0]), one[1:]
-					} else {
-						lines, two = append(lines, two[0]), two[1:]
-					}
+		start := 2 // after initialize and its answer
+		for s := summaries(recorded); start < len(s) && strings.HasPrefix(s[start].method, "auth"); {
+			start++
+		}
+		for start < len(recorded) && summaries(recorded)[start].method != "session/new" {
+			start++
+		}
+		other := rename(recorded,
+			func(_ conformance.Side, id any) any { return "other " + fmt.Sprint(id) },
+			func(member, id string) string {
+				if member == "sessionId" || member == "terminalId" || member == "elicitationId" {
+					return "other " + id
 				}
-				clean(t, name, lines)
+				return id
+			})
+		for seed := range tier.Pick[uint64](0, 3, 40, 200) {
+			rng := rand.New(rand.NewPCG(seed, 3))
+			lines := slices.Clone(recorded[:start])
+			one, two := recorded[start:], other[start:]
+			for len(one)+len(two) > 0 {
+				if rng.IntN(len(one)+len(two)) < len(one) {
+					lines, one = append(lines, one[0]), one[1:]
+				} else {
+					lines, two = append(lines, two[0]), two[1:]
+				}
 			}
-		})
-	}
+			clean(t, name, lines)
+		}
+	})
 }
 
 // TestCancelCrossesTheEnd makes the client cancel each turn twice, at a time when the agent has sent everything, so
 // that the cancellation crosses the answer.
 func TestCancelCrossesTheEnd(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	for _, name := range cleanNames(t) {
+	eachClean(t, func(t *testing.T, name string, recorded []conformance.Message) {
 		if strings.HasPrefix(name, "v2") || strings.HasPrefix(name, "n2") {
-			continue // there the end of a turn is an update
+			return // there the end of a turn is an update
 		}
-		t.Run(name, func(t *testing.T) {
-			var lines []line
-			for _, n := range nodes(talkOf(readClean(t, name))) {
-				if n.method == "session/prompt" && n.request != nil {
-					cancel := line{conformance.ToAgent, encode(map[string]any{
-						"jsonrpc": "2.0", "method": "session/cancel", "params": map[string]any{"sessionId": n.session},
-					})}
-					at := len(lines) // or before the last updates of the turn
-					for at > len(lines)-2 && bytes.Contains(lines[at-1].text, []byte(`"session/update"`)) {
-						at--
-					}
-					lines = slices.Insert(lines, at, cancel, cancel)
+		var lines []conformance.Message
+		for _, n := range nodes(recorded) {
+			if n.method == "session/prompt" && n.request != nil {
+				cancel := conformance.Message{Direction: conformance.ToAgent, Line: encode(map[string]any{
+					"jsonrpc": "2.0", "method": "session/cancel", "params": map[string]any{"sessionId": n.session},
+				})}
+				at := len(lines) // or before the last updates of the turn
+				for at > len(lines)-2 && bytes.Contains(lines[at-1].Line, []byte(`"session/update"`)) {
+					at--
 				}
-				lines = append(lines, n.line)
+				lines = slices.Insert(lines, at, cancel, cancel)
 			}
-			clean(t, name, lines)
-		})
-	}
+			lines = append(lines, n.message)
+		}
+		clean(t, name, lines)
+	})
 }
 
 // TestCutAnywhere ends conversations after each message: the client closes the connection, or the closing side is
 // unknown.
 func TestCutAnywhere(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	for _, name := range cleanNames(t) {
-		t.Run(name, func(t *testing.T) {
-			lines := talkOf(readClean(t, name))
-			for n := 0; n < len(lines); n += tier.Pick(0, 17, 1, 1) {
-				for _, closedBy := range []conformance.Side{conformance.Client, 0} {
-					if findings := judgeTalk(cleanSchema(name), lines[:n], closedBy); len(findings) > 0 {
-						t.Fatalf("after %d messages, closed by %v:%s", n, closedBy, show(lines, findings))
-					}
+	eachClean(t, func(t *testing.T, name string, lines []conformance.Message) {
+		for n := 0; n < len(lines); n += tier.Pick(0, 17, 1, 1) {
+			for _, closedBy := range []conformance.Side{conformance.Client, 0} {
+				if findings := judgeTalk(cleanSchema(name), lines[:n], closedBy); len(findings) > 0 {
+					t.Fatalf("after %d messages, closed by %v:%s", n, closedBy, show(lines, findings))
 				}
 			}
-		})
-	}
+		}
+	})
 }
 
 // TestAgentDies lets the agent end conversations after each message. The only findings are about its outstanding
@@ -404,16 +389,13 @@ func TestCutAnywhere(t *testing.T) {
 func TestAgentDies(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	owed := []string{"PRM-5", "CAN-1", "EXT-4", "TRM-7", "TRM-8"} // answers, and terminals that are not released
-	for _, name := range cleanNames(t) {
-		t.Run(name, func(t *testing.T) {
-			lines := talkOf(readClean(t, name))
-			for n := 0; n < len(lines); n += tier.Pick(0, 3, 1, 1) {
-				for _, f := range judgeTalk(cleanSchema(name), lines[:n], conformance.Agent) {
-					if !slices.Contains(owed, f.Rule) {
-						t.Fatalf("after %d messages:%s", n, show(lines, []conformance.Finding{f}))
-					}
+	eachClean(t, func(t *testing.T, name string, lines []conformance.Message) {
+		for n := 0; n < len(lines); n += tier.Pick(0, 3, 1, 1) {
+			for _, f := range judgeTalk(cleanSchema(name), lines[:n], conformance.Agent) {
+				if !slices.Contains(owed, f.Rule) {
+					t.Fatalf("after %d messages:%s", n, show(lines, []conformance.Finding{f}))
 				}
 			}
-		})
-	}
+		}
+	})
 }

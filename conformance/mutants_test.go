@@ -14,16 +14,7 @@ import (
 // TestCleanRecordings requires that there are no findings in the clean recordings, with the schema of their version and
 // with all published schemas.
 func TestCleanRecordings(t *testing.T) {
-	for _, name := range cleanNames(t) {
-		t.Run(name, func(t *testing.T) {
-			lines := talkOf(readClean(t, name))
-			for _, schema := range []*conformance.Schema{cleanSchema(name), nil} {
-				if findings := judgeTalk(schema, lines, conformance.Client); len(findings) > 0 {
-					t.Errorf("findings:%s", show(lines, findings))
-				}
-			}
-		})
-	}
+	eachClean(t, clean)
 }
 
 // TestMutants requires that each mutant is found by its own rule and the other rules that it names, and by no others,
@@ -70,14 +61,14 @@ func TestHarmlessMutants(t *testing.T) {
 }
 
 // provable requires that a finding and its evidence refer to messages of the conversation, and show them.
-func provable(t *testing.T, lines []line, f conformance.Finding) {
+func provable(t *testing.T, lines []conformance.Message, f conformance.Finding) {
 	t.Helper()
-	if f.Number < 1 || f.Number > len(lines) || lines[f.Number-1].to != f.Direction || f.Message == "" {
+	if f.Number < 1 || f.Number > len(lines) || lines[f.Number-1].Direction != f.Direction || f.Message == "" {
 		t.Errorf("%s is about message %d", f, f.Number)
 	}
 	for _, e := range f.Evidence {
-		if e.Number < 1 || e.Number > len(lines) || lines[e.Number-1].to != e.Direction || e.Why == "" ||
-			!strings.HasPrefix(string(lines[e.Number-1].text), strings.TrimSuffix(e.Excerpt, "…")) {
+		if e.Number < 1 || e.Number > len(lines) || lines[e.Number-1].Direction != e.Direction || e.Why == "" ||
+			!strings.HasPrefix(string(lines[e.Number-1].Line), strings.TrimSuffix(e.Excerpt, "…")) {
 			t.Errorf("%s: the evidence is message %d: %s: %s", f, e.Number, e.Why, e.Excerpt)
 		}
 	}
@@ -90,7 +81,7 @@ func TestWildMutants(t *testing.T) {
 	values := []string{`null`, `0`, `-1`, `1e400`, `""`, `"sess_1"`, `"../x"`, `[]`, `[[]]`, `{}`, `true`, `"\u0000"`, `9007199254740993`, `{"_meta":null}`}
 	rounds := 0
 	for _, name := range cleanNames(t) {
-		recorded := talkOf(readClean(t, name))
+		recorded := readClean(t, name)
 		for seed := range tier.Pick[uint64](0, 3, 60, 300) {
 			rng := rand.New(rand.NewPCG(seed, 4))
 			lines := slices.Clone(recorded)
@@ -104,13 +95,13 @@ func TestWildMutants(t *testing.T) {
 				case 2:
 					lines[i], lines[j] = lines[j], lines[i]
 				case 3:
-					lines[i].to = conformance.ToAgent + conformance.ToClient - lines[i].to
+					lines[i].Direction = conformance.ToAgent + conformance.ToClient - lines[i].Direction
 				case 4: // a piece of it
-					lines[i].text = lines[i].text[:rng.IntN(len(lines[i].text)+1)]
+					lines[i].Line = lines[i].Line[:rng.IntN(len(lines[i].Line)+1)]
 				default: // another value somewhere
-					if m := lines[i].decode(); m != nil {
+					if m := decode(lines[i].Line); m != nil {
 						wild(rng, m, parseJSON(values[rng.IntN(len(values))]))
-						lines[i].text = encode(m)
+						lines[i].Line = encode(m)
 					}
 				}
 			}

@@ -15,30 +15,15 @@ import (
 	"github.com/acpgo/sdk/internal/test/must"
 )
 
-// line is a message in a conversation that is being changed.
-type line struct {
-	to   conformance.Direction
-	text []byte
-}
-
-// decode returns the message as an object, or nil if it is not one.
-func (l line) decode() map[string]any {
-	d := json.NewDecoder(bytes.NewReader(l.text))
+// decode returns a message as an object, or nil if it is not one.
+func decode(line []byte) map[string]any {
+	d := json.NewDecoder(bytes.NewReader(line))
 	d.UseNumber()
 	var m map[string]any
 	if d.Decode(&m) != nil {
 		return nil
 	}
 	return m
-}
-
-// talkOf returns a recording as lines.
-func talkOf(messages []conformance.Message) []line {
-	var lines []line
-	for _, m := range messages {
-		lines = append(lines, line{m.Direction, m.Line})
-	}
-	return lines
 }
 
 // encode returns a value as JSON.
@@ -74,7 +59,7 @@ type summary struct {
 }
 
 // summaries describes all messages of a conversation.
-func summaries(lines []line) []summary {
+func summaries(lines []conformance.Message) []summary {
 	all := make([]summary, len(lines))
 	type key struct {
 		to conformance.Direction
@@ -85,10 +70,10 @@ func summaries(lines []line) []summary {
 		s := &all[i]
 		s.arrow, s.peer = "->", -1
 		back := conformance.ToClient
-		if l.to == conformance.ToClient {
+		if l.Direction == conformance.ToClient {
 			s.arrow, back = "<-", conformance.ToAgent
 		}
-		m := l.decode()
+		m := decode(l.Line)
 		if id, ok := m["id"]; ok {
 			s.id = string(encode(id))
 		}
@@ -98,7 +83,7 @@ func summaries(lines []line) []summary {
 			s.kind = conformance.Notification
 		case s.method != "":
 			s.kind = conformance.Request
-			open[key{l.to, s.id}] = i
+			open[key{l.Direction, s.id}] = i
 		case s.id != "":
 			s.kind = conformance.Response
 			if m["error"] != nil {
@@ -147,7 +132,7 @@ func tokens(pointer string) []string {
 }
 
 // find returns the index of the message with a name, as testdata/mutants/README.md explains it.
-func find(lines []line, name string) int {
+func find(lines []conformance.Message, name string) int {
 	arrow, rest, ok := strings.Cut(name, " ")
 	rest, count, counted := strings.Cut(rest, "#")
 	method, update, _ := strings.Cut(rest, ":")
@@ -171,9 +156,9 @@ func find(lines []line, name string) int {
 
 // mutant is a section of testdata/mutants, whose README.md explains the notation.
 type mutant struct {
-	clean    string // the recording
-	what     string // the requirement that it breaks, or why it breaks none
-	lines    []line // the changed recording
+	clean    string                // the recording
+	what     string                // the requirement that it breaks, or why it breaks none
+	lines    []conformance.Message // the changed recording
 	also     []string
 	closedBy conformance.Side
 }
@@ -188,7 +173,7 @@ func readMutants(t *testing.T, pattern string) (mutants []mutant) {
 			head, body, _ := strings.Cut(section, "\n")
 			m := mutant{closedBy: conformance.Client}
 			m.clean, m.what, _ = strings.Cut(head, ": ")
-			m.lines = talkOf(readClean(t, m.clean))
+			m.lines = readClean(t, m.clean)
 			for text := range strings.SplitSeq(strings.ReplaceAll(strings.TrimSpace(body), "\n\t", "\t"), "\n") {
 				if other, ok := strings.CutPrefix(text, "also "); ok {
 					id, _, _ := strings.Cut(other, ":")
@@ -206,7 +191,7 @@ func readMutants(t *testing.T, pattern string) (mutants []mutant) {
 }
 
 // change makes one change. It panics if the text is wrong.
-func change(lines []line, text string) []line {
+func change(lines []conformance.Message, text string) []conformance.Message {
 	text, inserted, _ := strings.Cut(text, "\t")
 	words := strings.SplitN(text, " ", 4)
 	switch words[0] {
@@ -219,7 +204,7 @@ func change(lines []line, text string) []line {
 	case "cut":
 		return lines[:place(lines, text)]
 	case "drop":
-		dropped, left := map[int]bool{}, []line(nil)
+		dropped, left := map[int]bool{}, []conformance.Message(nil)
 		for names := strings.Fields(text)[1:]; len(names) > 0; names = names[2:] {
 			dropped[find(lines, names[0]+" "+names[1])] = true
 		}
@@ -233,13 +218,13 @@ func change(lines []line, text string) []line {
 	at := find(lines, words[1]+" "+words[2])
 	old := lines[at]
 	if words[0] == "turn" {
-		lines[at].to = conformance.ToAgent + conformance.ToClient - old.to
+		lines[at].Direction = conformance.ToAgent + conformance.ToClient - old.Direction
 		return lines
 	}
 	rest := words[3]
 	edit := func(at int, name string, value any) {
-		m := lines[at].decode()
-		lines[at].text = encode(setAt(m, tokens(name), value))
+		m := decode(lines[at].Line)
+		lines[at].Line = encode(setAt(m, tokens(name), value))
 	}
 	switch pointer, value, _ := strings.Cut(rest, " "); words[0] {
 	case "set":
@@ -247,9 +232,9 @@ func change(lines []line, text string) []line {
 	case "remove":
 		edit(at, pointer, removed{})
 	case "fail":
-		lines[at].text = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%s,"message":"It failed"}}`, encode(old.decode()["id"]), rest)
+		lines[at].Line = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%s,"message":"It failed"}}`, encode(decode(old.Line)["id"]), rest)
 	case "succeed":
-		lines[at].text = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, encode(old.decode()["id"]), rest)
+		lines[at].Line = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, encode(decode(old.Line)["id"]), rest)
 	case "number":
 		for i, s := range summaries(lines) {
 			if i == at || s.peer == at {
@@ -272,7 +257,7 @@ func change(lines []line, text string) []line {
 }
 
 // place returns the index that the end of a text names.
-func place(lines []line, text string) int {
+func place(lines []conformance.Message, text string) int {
 	if _, name, ok := strings.Cut(text, "before "); ok {
 		return find(lines, name)
 	}
@@ -289,7 +274,7 @@ func place(lines []line, text string) int {
 }
 
 // written returns a message that is written as an arrow and a text.
-func written(message string) line {
+func written(message string) conformance.Message {
 	arrow, text, _ := strings.Cut(message, " ")
 	if plain, err := strconv.Unquote(text); err == nil {
 		text = plain
@@ -297,7 +282,7 @@ func written(message string) line {
 	if strings.HasPrefix(text, "{") && !strings.Contains(text, `"jsonrpc"`) {
 		text = `{"jsonrpc":"2.0",` + text[1:]
 	}
-	return line{directions[arrow], []byte(text)}
+	return conformance.Message{Direction: directions[arrow], Line: []byte(text)}
 }
 
 // removed makes setAt remove the value.
@@ -341,18 +326,18 @@ func setAt(v any, path []string, value any) any {
 }
 
 // judgeTalk runs a judge over a conversation that one side ends.
-func judgeTalk(schema *conformance.Schema, lines []line, closedBy conformance.Side) []conformance.Finding {
+func judgeTalk(schema *conformance.Schema, lines []conformance.Message, closedBy conformance.Side) []conformance.Finding {
 	judge := conformance.NewJudge(schema, nil)
 	var findings []conformance.Finding
-	for _, l := range lines {
-		findings = append(findings, judge.Message(conformance.Message{Direction: l.to, Line: l.text})...)
+	for _, m := range lines {
+		findings = append(findings, judge.Message(conformance.Message{Direction: m.Direction, Line: m.Line})...)
 	}
 	judge.Closed(closedBy)
 	return append(findings, judge.End()...)
 }
 
 // show formats a conversation around its findings, for people.
-func show(lines []line, findings []conformance.Finding) string {
+func show(lines []conformance.Message, findings []conformance.Finding) string {
 	var text strings.Builder
 	for _, f := range findings {
 		fmt.Fprintf(&text, "\n%s %s: %s", f.Rule, f.Level, f)
@@ -361,7 +346,7 @@ func show(lines []line, findings []conformance.Finding) string {
 			if i+1 == f.Number {
 				mark = "*"
 			}
-			fmt.Fprintf(&text, "\n  %s%3d %s %.300s", mark, i+1, lines[i].to, lines[i].text)
+			fmt.Fprintf(&text, "\n  %s%3d %s %.300s", mark, i+1, lines[i].Direction, lines[i].Line)
 		}
 		for _, e := range f.Evidence {
 			fmt.Fprintf(&text, "\n    see %d: %s", e.Number, e.Why)

@@ -50,12 +50,12 @@ func TestRealAgents(t *testing.T) {
 	got, examples := map[key]int{}, map[key]string{}
 	messages := 0
 	for _, file := range files {
-		lines := talkOf(cleantest.Recording(t, file).Messages())
+		lines := cleantest.Recording(t, file).Messages()
 		messages += len(lines)
 		for _, f := range judgeTalk(nil, lines, conformance.Client) {
 			place := f.Method
 			if f.Number > 0 && f.Method == "session/update" {
-				kind, _ := at(lines[f.Number-1].decode(), "/params/update/sessionUpdate").(string)
+				kind, _ := at(decode(lines[f.Number-1].Line), "/params/update/sessionUpdate").(string)
 				place += ":" + kind
 			}
 			if f.Pointer != "" {
@@ -168,7 +168,7 @@ func TestExamplesByRules(t *testing.T) {
 			v2 := e.Group == "v2"
 			file := map[bool]string{false: "../schema.json", true: "../schema/v2.json"}[v2]
 			to := e.direction(t, file)
-			var lines []line
+			var lines []conformance.Message
 			if e.Method != "initialize" {
 				for _, message := range append(slices.Clone(preamble[v2]),
 					`-> {"id":"n","method":"session/new","params":{"cwd":"/x","mcpServers":[]}}`, `<- {"id":"n","result":{"sessionId":"`+session+`"}}`) {
@@ -176,13 +176,13 @@ func TestExamplesByRules(t *testing.T) {
 				}
 			}
 			if e.Kind == "response" || e.Kind == "error" {
-				lines = append(lines, line{conformance.ToAgent + conformance.ToClient - to, encode(map[string]any{
-					"jsonrpc": "2.0", "id": line{text: text.Bytes()}.decode()["id"], "method": e.Method,
+				lines = append(lines, conformance.Message{Direction: conformance.ToAgent + conformance.ToClient - to, Line: encode(map[string]any{
+					"jsonrpc": "2.0", "id": decode(text.Bytes())["id"], "method": e.Method,
 					"params": map[string]any{"sessionId": session},
 				})})
 			}
 			before := len(judgeTalk(nil, lines, 0)) // of the request that was made up
-			findings := judgeTalk(nil, append(lines, line{to, text.Bytes()}), 0)[before:]
+			findings := judgeTalk(nil, append(lines, conformance.Message{Direction: to, Line: text.Bytes()}), 0)[before:]
 			for _, f := range findings {
 				seen[f.Rule]++
 				if outOfContext[f.Rule] == "" {

@@ -39,8 +39,7 @@ func TestLinear(t *testing.T) {
 					return b.String()
 				})
 				for line := range strings.Lines(strings.TrimSpace(text)) {
-					l := written(strings.TrimSuffix(line, "\n"))
-					messages = append(messages, conformance.Message{Direction: l.to, Line: l.text})
+					messages = append(messages, written(strings.TrimSuffix(line, "\n")))
 				}
 				return messages
 			}
