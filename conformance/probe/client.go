@@ -313,7 +313,8 @@ func fill(schema json.RawMessage) json.RawMessage {
 func serve[P, R any](c *client, conn *player.Conn, m *player.Message, stated bool,
 	handler func(context.Context, local.Session, *P) (*R, error)) {
 	fail := func(code int, text string) {
-		conn.Answer(m, "error", `{"code":`+jsonOf(code)+`,"message":`+player.Quote(text)+`}`)
+		outcome, body := failure(code, text)
+		conn.Answer(m, outcome, body)
 	}
 	if !stated {
 		fail(-32601, "the capability is not advertised")
@@ -347,9 +348,4 @@ func serve[P, R any](c *client, conn *player.Conn, m *player.Message, stated boo
 		}
 	}
 	fail(-32603, err.Error())
-}
-
-func jsonOf(code int) string {
-	text, _ := json.Marshal(code) // a number can always be encoded
-	return string(text)
 }
