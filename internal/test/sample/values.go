@@ -384,24 +384,13 @@ func (m *Maker) numeric(f *facets, whole bool) json.Number {
 		}
 	}
 	var candidates []*big.Rat
-	add := func(r *big.Rat) {
-		if r != nil {
-			candidates = append(candidates, r)
+	for _, keyword := range []string{"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"} {
+		inward := int64(1)
+		if strings.HasSuffix(strings.ToLower(keyword), "maximum") {
+			inward = -1
 		}
-	}
-	one := big.NewRat(1, 1)
-	for _, keyword := range []string{"minimum", "exclusiveMinimum"} {
-		if r := f.limit(keyword, true); r != nil {
-			add(r)
-			add(new(big.Rat).Add(r, one))
-			add(new(big.Rat).Add(r, big.NewRat(1, 4)))
-		}
-	}
-	for _, keyword := range []string{"maximum", "exclusiveMaximum"} {
-		if r := f.limit(keyword, false); r != nil {
-			add(r)
-			add(new(big.Rat).Sub(r, one))
-			add(new(big.Rat).Sub(r, big.NewRat(1, 4)))
+		if r := f.limit(keyword, inward > 0); r != nil {
+			candidates = append(candidates, r, new(big.Rat).Add(r, big.NewRat(inward, 1)), new(big.Rat).Add(r, big.NewRat(inward, 4)))
 		}
 	}
 	if len(candidates) > 0 && !m.one(4) {
