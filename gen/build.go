@@ -324,12 +324,7 @@ func (b *builder) valueOf(form *schema.Node, owner model.Decl, part string) mode
 	if len(form.Branches()) > 0 || b.enumOf(form) != nil {
 		return b.inPlace(form, owner, part)
 	}
-	kinds, _ := form.Kinds()
-	kind := ""
-	if len(kinds) == 1 {
-		kind = kinds[0]
-	}
-	switch kind {
+	switch b.kindOf(form) {
 	case "string":
 		b.take(form, "a string", boundsOf(model.Strings, "type")...)
 		return b.text(form)
@@ -368,13 +363,11 @@ func (b *builder) guardCycle(form *schema.Node, typeOf func() model.Type) model.
 func (b *builder) takeValues(form *schema.Node) {
 	branches := b.choices(form)
 	if len(branches) == 0 {
-		used := []string{"type", "const", "enum"}
-		if kinds, _ := form.Kinds(); slices.Equal(kinds, []string{"string"}) {
-			used = boundsOf(model.Strings, used...)
-		} else {
-			used = boundsOf(model.Numbers, used...)
+		of := model.Numbers
+		if b.kindOf(form) == "string" {
+			of = model.Strings
 		}
-		b.take(form, "a list of values", used...)
+		b.take(form, "a list of values", boundsOf(of, "type", "const", "enum")...)
 		return
 	}
 	b.take(form, "a choice of values", "oneOf", "anyOf")

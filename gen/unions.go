@@ -616,7 +616,7 @@ func (b *builder) checkOpen(u *model.Union, open []*branch, tags map[string]stri
 func (b *builder) checkMapping(u *model.Union, n *schema.Node, choices []*branch) {
 	for _, value := range slices.Sorted(maps.Keys(n.Mapping)) {
 		at := n.Pointer + "/discriminator/mapping/" + schema.Escape(value)
-		name, ok := schema.DefinitionOf(n.Mapping[value])
+		name, _, ok := schema.DefinitionOf(n.Mapping[value])
 		if !ok {
 			name = n.Mapping[value]
 		}

@@ -458,7 +458,7 @@ func (d *Document) resolve() error {
 		if n.ref == "" {
 			return
 		}
-		name, pointer, ok := definitionOf(n.ref)
+		name, pointer, ok := DefinitionOf(n.ref)
 		n.name = name
 		switch {
 		case !ok:
@@ -493,15 +493,9 @@ func (d *Document) resolve() error {
 	return errors.Join(problems...)
 }
 
-// DefinitionOf returns the name of the definition that a reference names. A reference is a JSON pointer in a URI
-// fragment.
-func DefinitionOf(ref string) (name string, ok bool) {
-	name, _, ok = definitionOf(ref)
-	return name, ok
-}
-
-// definitionOf is like DefinitionOf, but also returns the pointer.
-func definitionOf(ref string) (name, pointer string, ok bool) {
+// DefinitionOf returns the name of the definition that a reference names, and its place. A reference is a JSON pointer
+// in a URI fragment.
+func DefinitionOf(ref string) (name, pointer string, ok bool) {
 	decoded, err := url.PathUnescape(ref)
 	tokens := strings.Split(decoded, "/")
 	last := len(tokens) - 1

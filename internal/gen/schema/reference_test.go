@@ -30,7 +30,7 @@ func TestDefinitionOf(t *testing.T) {
 		{"A", "", false},
 	}
 	for _, test := range tests {
-		if name, ok := DefinitionOf(test.ref); name != test.name || ok != test.ok {
+		if name, _, ok := DefinitionOf(test.ref); name != test.name || ok != test.ok {
 			t.Errorf("DefinitionOf(%q) = %q, %t, want %q, %t", test.ref, name, ok, test.name, test.ok)
 		}
 	}
