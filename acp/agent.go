@@ -176,3 +176,15 @@ func (a *agentSide) checkSetup(method string) func(params any) *flaw {
 		return nil
 	}
 }
+
+// authMethods leaves out the terminal methods for clients that do not ask for them.
+func (a *agentSide) authMethods(client *ClientCapabilities) []AuthMethod {
+	methods := slices.Clone(a.opts.AuthMethods)
+	if !client.runsTerminals() && !runsTerminals(client.Meta) {
+		methods = slices.DeleteFunc(methods, func(m AuthMethod) bool {
+			_, terminal := m.Variant.(*AuthMethodTerminal)
+			return terminal
+		})
+	}
+	return methods
+}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/acpgo/sdk/codec"
@@ -129,6 +128,8 @@ func (o *ClientOptions) advertise(caps *ClientCapabilities) {
 func (x *InitializeRequest) serves(method string) bool { return x.ClientCapabilities.serves(method) }
 
 func (x *InitializeResponse) serves(method string) bool { return x.AgentCapabilities.serves(method) }
+
+func (x *ClientCapabilities) runsTerminals() bool { return x.Auth.Terminal }
 
 // prepare checks the handlers and derives the capabilities from them and the options.
 func (a *agentSide) prepare() (err error) {
@@ -268,18 +269,6 @@ func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*In
 	return res, nil
 }
 
-// authMethods leaves out the terminal methods for clients that do not ask for them.
-func (a *agentSide) authMethods(client *ClientCapabilities) []AuthMethod {
-	methods := slices.Clone(a.opts.AuthMethods)
-	if !client.Auth.Terminal && !runsTerminals(client.Meta) {
-		methods = slices.DeleteFunc(methods, func(m AuthMethod) bool {
-			_, terminal := m.Variant.(*AuthMethodTerminal)
-			return terminal
-		})
-	}
-	return methods
-}
-
 // request makes the initialize request from handlers and options.
 func (c *clientSide) request() (*InitializeRequest, error) {
 	caps, err := c.handlers.capabilities()
@@ -311,17 +300,4 @@ func (c *clientSide) initialize(ctx context.Context) error {
 		err = &VersionError{Got: res.ProtocolVersion}
 	}
 	return err
-}
-
-// configureRoute sets the turn, cancel and check options of a route.
-func (c *clientSide) configureRoute(r *engine.Route) {
-	switch r.Method {
-	case MethodRequestPermission:
-		r.Cancelled = func(any) any { return &RequestPermissionResponse{Outcome: PermissionCancelled()} }
-	case MethodSessionUpdate:
-		r.Feeds = true
-		r.Check = c.conn.follow
-	case MethodCreateElicitation:
-		r.Check = asParams(c.checkElicitation)
-	}
 }

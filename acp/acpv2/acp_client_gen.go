@@ -177,3 +177,21 @@ func (c *clientSide) checkElicitation(params any) *flaw {
 	}
 	return nil
 }
+
+// configureRoute sets the turn, cancel and check options of a route.
+func (c *clientSide) configureRoute(r *engine.Route) {
+	switch r.Method {
+	case MethodRequestPermission:
+		r.Cancelled = func(any) any { return cancelledPermission() }
+	case MethodSessionUpdate:
+		r.Feeds = true
+		r.Check = c.conn.follow
+	case MethodCreateElicitation:
+		r.Check = asParams(c.checkElicitation)
+	}
+}
+
+// cancelledPermission is the answer to a question whose turn was cancelled.
+func cancelledPermission() *RequestPermissionResponse {
+	return &RequestPermissionResponse{Outcome: PermissionCancelled()}
+}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -151,6 +150,8 @@ func (x *InitializeResponse) serves(method string) bool {
 	}
 	return x.Capabilities.serves(method)
 }
+
+func (x *ClientCapabilities) runsTerminals() bool { return x.Auth.Value().Terminal.Present() }
 
 var errNoInfo = errors.New("acp: version 2 requires Info.Name in the options")
 
@@ -317,18 +318,6 @@ type versions struct {
 	Supported []ProtocolVersion `json:"supported"`
 }
 
-// authMethods leaves out the terminal methods for clients that do not ask for them.
-func (a *agentSide) authMethods(client *ClientCapabilities) []AuthMethod {
-	methods := slices.Clone(a.opts.AuthMethods)
-	if !client.Auth.Value().Terminal.Present() && !runsTerminals(client.Meta) {
-		methods = slices.DeleteFunc(methods, func(m AuthMethod) bool {
-			_, terminal := m.Variant.(*AuthMethodTerminal)
-			return terminal
-		})
-	}
-	return methods
-}
-
 // request makes the initialize request from handlers and options.
 func (c *clientSide) request() (*InitializeRequest, error) {
 	if c.opts.Info.Name == "" {
@@ -389,21 +378,4 @@ func (c *clientSide) initialize(ctx context.Context) error {
 		err = &VersionError{Got: res.ProtocolVersion}
 	}
 	return err
-}
-
-func cancelledPermission() *RequestPermissionResponse {
-	return &RequestPermissionResponse{Outcome: PermissionCancelled()}
-}
-
-// configureRoute sets the turn, cancel and check options of a route.
-func (c *clientSide) configureRoute(r *engine.Route) {
-	switch r.Method {
-	case MethodRequestPermission:
-		r.Cancelled = func(any) any { return cancelledPermission() }
-	case MethodSessionUpdate:
-		r.Feeds = true
-		r.Check = c.conn.follow
-	case MethodCreateElicitation:
-		r.Check = asParams(c.checkElicitation)
-	}
 }
