@@ -3,11 +3,9 @@ package acpv2_test
 // This file shows what is checked of what this side sends, and what a session knows of itself.
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 
@@ -32,10 +30,13 @@ func TestCallsAreChecked(t *testing.T) {
 		agent = s
 		return acpv2.EndTurn(), nil
 	}))
-	conn := connect(t, h, acpv2.ClientHandlers{}, nil)
+	conn := connect(t, h, acpv2.ClientHandlers{}, &acpv2.AgentOptions{Experimental: acpv2.AllFeatures})
 	ctx := t.Context()
 	must.Get(newSession(t, conn).Prompt(ctx, acpv2.TextBlock("x")))(t)
 	update := func(u acpv2.SessionUpdate) func() error { return func() error { return agent.Update(ctx, u) } }
+	plan := func(v acpv2.PlanUpdateContentVariant) acpv2.SessionUpdate {
+		return acpv2.NewSessionUpdatePlanUpdate(acpv2.PlanUpdate{Plan: acpv2.PlanUpdateContent{Variant: v}})
+	}
 	nobody := conn.Session("")
 	for name, test := range map[string]struct {
 		pointer string
@@ -77,9 +78,16 @@ func TestCallsAreChecked(t *testing.T) {
 		"command, twice": {"/update/availableCommands/1/name", update(acpv2.CommandsUpdate(
 			acpv2.NewAvailableCommandCommand(acpv2.SlashCommand{Name: "go", Description: "x"}),
 			acpv2.AvailableCommand{Variant: &acpv2.AvailableCommandUnknown{Tag: "_x", Raw: json.RawMessage(`{"type":"_x","name":"go","description":"x"}`)}}))},
-		"plan":              {"/update/plan/planId", update(acpv2.UpdatePlan(""))},
-		"compaction":        {"/update/compactionId", update(acpv2.NewSessionUpdateCompactionUpdate(acpv2.CompactionUpdate{Status: acpv2.CompactionStatusCompleted}))},
-		"compaction, chunk": {"/update/compactionId", update(acpv2.NewSessionUpdateCompactionSummaryChunk(acpv2.CompactionSummaryChunk{Content: acpv2.TextBlock("x")}))},
+		"plan":           {"/update/plan/planId", update(acpv2.UpdatePlan(""))},
+		"plan, file":     {"/update/plan/planId", update(plan(&acpv2.PlanUpdateContentFile{URI: "file:///a"}))},
+		"plan, Markdown": {"/update/plan/planId", update(plan(&acpv2.PlanUpdateContentMarkdown{}))},
+		"plan, removed":  {"/update/planId", update(acpv2.NewSessionUpdatePlanRemoved(acpv2.PlanRemoved{}))},
+		"subagent":       {"/update/sessionId", update(acpv2.NewSessionUpdateSubagentUpdate(acpv2.SubagentUpdate{}))},
+		"subagent, path": {"/update/cwd", update(acpv2.NewSessionUpdateSubagentUpdate(acpv2.SubagentUpdate{
+			SessionID: "s", Cwd: acpv2.Some[acpv2.AbsolutePath]("a")}))},
+		"message between sessions": {"/update/messageId", update(acpv2.NewSessionUpdateSessionMessage(acpv2.SessionMessage{}))},
+		"compaction":               {"/update/compactionId", update(acpv2.NewSessionUpdateCompactionUpdate(acpv2.CompactionUpdate{Status: acpv2.CompactionStatusCompleted}))},
+		"compaction, chunk":        {"/update/compactionId", update(acpv2.NewSessionUpdateCompactionSummaryChunk(acpv2.CompactionSummaryChunk{Content: acpv2.TextBlock("x")}))},
 	} {
 		refused(t, name, test.call(), test.pointer)
 	}
@@ -88,8 +96,7 @@ func TestCallsAreChecked(t *testing.T) {
 		"message": update(acpv2.SessionUpdate{Variant: (*acpv2.SessionUpdateAgentMessageChunk)(nil)}),
 		"content": update(acpv2.UpdateToolCall("t", acpv2.WithContent(acpv2.ToolCallContent{Variant: (*acpv2.ToolCallContentDiff)(nil)}))),
 		"change":  update(acpv2.UpdateToolCall("t", acpv2.WithContent(acpv2.ToolDiff([]acpv2.DiffChange{{Variant: (*acpv2.DiffChangeMove)(nil)}})))),
-		"plan": update(acpv2.NewSessionUpdatePlanUpdate(acpv2.PlanUpdate{
-			Plan: acpv2.PlanUpdateContent{Variant: (*acpv2.PlanUpdateContentItems)(nil)}})),
+		"plan":    update(plan((*acpv2.PlanUpdateContentItems)(nil))),
 		"subject": func() error {
 			_, err := agent.RequestPermission(ctx, &acpv2.RequestPermissionRequest{Title: "?", Subject: acpv2.Some(
 				acpv2.RequestPermissionSubject{Variant: (*acpv2.RequestPermissionSubjectCommand)(nil)})})
@@ -197,45 +204,6 @@ func TestOptionsBeforeTheyAreKnown(t *testing.T) {
 	refused(t, "no options", s.SetConfigOption(t.Context(), "o", "v"), "/configId")
 }
 
-// The owner of an agent is warned of config options that no handler sets, when the session is opened.
-func TestOffersWithoutHandlers(t *testing.T) {
-	var options []acpv2.SessionConfigOption
-	const text = `[{"type":"boolean","configId":"o","name":"O","currentValue":true}]`
-	must.Do(t, json.Unmarshal([]byte(text), &options))
-	var logged bytes.Buffer
-	h := handlers(unprompted)
-	h.NewSession = func(context.Context, *acpv2.AgentConn, *acpv2.NewSessionRequest) (*acpv2.NewSessionResponse, error) {
-		return &acpv2.NewSessionResponse{SessionID: session, ConfigOptions: options}, nil
-	}
-	h.ResumeSession = func(context.Context, *acpv2.AgentSession, *acpv2.ResumeSessionRequest) (*acpv2.ResumeSessionResponse, error) {
-		return &acpv2.ResumeSessionResponse{ConfigOptions: options}, nil
-	}
-	open := func(want int) {
-		t.Helper()
-		conn := connect(t, h, acpv2.ClientHandlers{}, &acpv2.AgentOptions{Conn: acpv2.ConnOptions{Logger: slog.New(slog.NewTextHandler(&logged, nil))}})
-		for _, call := range []func() error{
-			func() error { _, err := conn.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/"}); return err },
-			func() error {
-				_, err := conn.ResumeSession(t.Context(), &acpv2.ResumeSessionRequest{SessionID: session, Cwd: "/"})
-				return err
-			},
-		} {
-			logged.Reset()
-			if err := call(); err != nil {
-				t.Error(err)
-			}
-			if got := logged.String(); strings.Count(got, "level=WARN") != want || strings.Count(got, "method=session/set_config_option") != want {
-				t.Errorf("logged %q, want %d warnings", got, want)
-			}
-		}
-	}
-	open(1)
-	h.SetSessionConfigOption = func(context.Context, *acpv2.AgentSession, *acpv2.SetSessionConfigOptionRequest) (*acpv2.SetSessionConfigOptionResponse, error) {
-		return &acpv2.SetSessionConfigOptionResponse{ConfigOptions: options}, nil
-	}
-	open(0)
-}
-
 // A client that asks by the older member of _meta is offered terminal methods, and a command of an MCP server
 // that is not an absolute path is reported and kept.
 func TestWhatIsTakenLeniently(t *testing.T) {
@@ -266,29 +234,5 @@ func TestWhatIsTakenLeniently(t *testing.T) {
 	}
 	if len(repairs) != 1 || repairs[0] != "session/new/mcpServers/0/command" {
 		t.Errorf("the owner was told %q", repairs)
-	}
-}
-
-// MCP servers of a type that the agent did not advertise, or that nobody knows, do not reach its handlers.
-func TestServersThatWereNotAdvertised(t *testing.T) {
-	conn := raw(t, handlers(unprompted), &acpv2.AgentOptions{
-		Info: info, MCP: acpv2.MCPCapabilities{Stdio: acpv2.Some(acpv2.MCPStdioCapabilities{})},
-	})
-	ask := func(method, params string) error {
-		_, err := rpc.Call[json.RawMessage](t.Context(), conn, method, json.RawMessage(params))
-		return err
-	}
-	must.Do(t, ask("initialize", `{"protocolVersion":2,"info":{"name":"n","version":"1"},"capabilities":{}}`))
-	for server, served := range map[string]bool{
-		`{"type":"stdio","name":"m","command":"/m","args":[],"env":[]}`:  true,
-		`{"type":"http","name":"m","url":"https://a.test","headers":[]}`: false,
-		`{"type":"pigeon","name":"m"}`:                                   false,
-	} {
-		for _, method := range []string{"session/new", "session/resume"} {
-			err := ask(method, `{"sessionId":"s","cwd":"/","mcpServers":[`+server+`]}`)
-			if served && err != nil || !served && (!errors.Is(err, acpv2.ErrInvalidParams) || !strings.Contains(err.Error(), "/mcpServers/0/type")) {
-				t.Errorf("%s with %s: %v", method, server, err)
-			}
-		}
 	}
 }

@@ -60,9 +60,7 @@ func (c *cleanTalk) record(t *testing.T, name string) {
 		tapped := conformance.Tap(t, conformance.Client, clientEnd, &conformance.TapOptions{Schema: conformance.V2(), OnMessage: recording.Add})
 		client := must.Get(acpv2.Connect(t.Context(), tapped, c.client, &c.clientOptions))(t)
 		defer func() { // also when the play ends early
-			if err := errors.Join(client.Close(), agent.Wait()); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, errors.Join(client.Close(), agent.Wait()))
 			if !t.Failed() {
 				cleantest.Dir("../../conformance/testdata/clean").Keep(t, name, &recording, *update)
 			}

@@ -20,11 +20,7 @@ func raw(t *testing.T, handlers acpv2.AgentHandlers, opts *acpv2.AgentOptions) *
 	near, far := acpv2.Pipe()
 	served := must.Get(acpv2.StartAgent(t.Context(), tapAgent(t, far, true), handlers, opts))(t)
 	conn := must.Get(rpc.Connect(t.Context(), near, nil, nil))(t)
-	t.Cleanup(func() {
-		if err := errors.Join(conn.Close(), served.Wait()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.Do(t, errors.Join(conn.Close(), served.Wait())) })
 	return conn
 }
 
@@ -201,29 +197,6 @@ func TestGates(t *testing.T) {
 	}
 }
 
-func TestAuthMethods(t *testing.T) {
-	h := handlers(unprompted)
-	h.LoginAuth = func(context.Context, *acpv2.AgentConn, *acpv2.LoginAuthRequest) (*acpv2.LoginAuthResponse, error) {
-		return nil, nil
-	}
-	h.LogoutAuth = func(context.Context, *acpv2.AgentConn, *acpv2.LogoutAuthRequest) (*acpv2.LogoutAuthResponse, error) {
-		return nil, nil
-	}
-	conn := connect(t, h, acpv2.ClientHandlers{}, &acpv2.AgentOptions{AuthMethods: []acpv2.AuthMethod{
-		acpv2.NewAuthMethodAgent(acpv2.AuthMethodAgent{MethodID: "agent", Name: "A"}),
-		acpv2.NewAuthMethodTerminal(acpv2.AuthMethodTerminal{MethodID: "terminal", Name: "T"}),
-	}})
-	if methods := conn.Initialized().AuthMethods; len(methods) != 1 {
-		t.Errorf("got %d methods: a client without a terminal is offered one", len(methods))
-	}
-	must.Get(conn.LoginAuth(t.Context(), &acpv2.LoginAuthRequest{MethodID: "agent"}))(t)
-	_, err := rpc.Call[json.RawMessage](t.Context(), conn.RPC(), "auth/login", map[string]string{"methodId": "terminal"})
-	if !errors.Is(err, acpv2.ErrInvalidParams) {
-		t.Errorf("a method that was not offered: got %v", err)
-	}
-	must.Get(conn.LogoutAuth(t.Context(), nil))(t)
-}
-
 // A permission that the agent takes back by $/cancel_request is answered as cancelled.
 func TestPermissionTakenBack(t *testing.T) {
 	asked := make(chan struct{})
@@ -233,15 +206,12 @@ func TestPermissionTakenBack(t *testing.T) {
 	rpc.Handle(ext, "initialize", func(context.Context, *rpc.Conn, *json.RawMessage) (*acpv2.InitializeResponse, error) {
 		return &acpv2.InitializeResponse{ProtocolVersion: 2, Info: info}, nil
 	})
-	agent, err := rpc.Connect(t.Context(), far, ext, &rpc.Options{Hooks: rpc.Hooks{Message: func(sent bool, message []byte) {
+	agent := must.Get(rpc.Connect(t.Context(), far, ext, &rpc.Options{Hooks: rpc.Hooks{Message: func(sent bool, message []byte) {
 		var m struct{ Result json.RawMessage }
 		if !sent && json.Unmarshal(message, &m) == nil && m.Result != nil {
 			answer <- append(json.RawMessage(nil), m.Result...)
 		}
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}}))(t)
 	tapped := conformance.Tap(t, conformance.Client, near, &conformance.TapOptions{
 		Schema: conformance.V2(), Accept: map[string]string{"ADD-2": "no session is made"},
 	})

@@ -190,9 +190,7 @@ func TestEndBehindASlowClient(t *testing.T) {
 		newSession(t, conn)
 		time.Sleep(2 * time.Second) // the context has ended
 		close(held)
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		must.Do(t, <-ended)
 		synctest.Wait()
 		if last := got[len(got)-1]; last != "idle" {
 			t.Errorf("the last of %d updates is %.10q", len(got), last)

@@ -84,7 +84,7 @@ func connectThat(
 	near, far := acpv2.Pipe()
 	tap := &conformance.TapOptions{Schema: conformance.V2(), Accept: breaks}
 	served := must.Get(acpv2.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, far, tap), agent, opts))(t)
-	conn, err := acpv2.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, tap), client, &acpv2.ClientOptions{
+	conn := must.Get(acpv2.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, tap), client, &acpv2.ClientOptions{
 		Info: info, Conn: acpv2.ConnOptions{
 			CancelGrace: time.Minute,
 			Hooks: acpv2.Hooks{Message: func(sent bool, message []byte) {
@@ -93,18 +93,8 @@ func connectThat(
 				}
 			}},
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := conn.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := served.Wait(); err != nil {
-			t.Error(err)
-		}
-	})
+	}))(t)
+	t.Cleanup(func() { must.Do(t, errors.Join(conn.Close(), served.Wait())) })
 	return conn
 }
 
@@ -164,9 +154,7 @@ var (
 func send(t *testing.T, ctx context.Context, s *acpv2.AgentSession, updates ...acpv2.SessionUpdate) {
 	t.Helper()
 	for _, u := range updates {
-		if err := s.Update(ctx, u); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, s.Update(ctx, u))
 	}
 }
 
@@ -205,34 +193,6 @@ func TestTurn(t *testing.T) {
 	}
 	if res.MessageID == "" || res.MessageID != shown {
 		t.Errorf("the answer has the message %q, the update %q", res.MessageID, shown)
-	}
-}
-
-func TestCancel(t *testing.T) {
-	begun := make(chan struct{})
-	conn := connect(t, handlers(working(func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
-		close(begun)
-		<-ctx.Done()
-		if !errors.Is(context.Cause(ctx), acpv2.ErrTurnCancelled) {
-			t.Errorf("got the cause %v", context.Cause(ctx))
-		}
-		send(t, ctx, s, acpv2.AgentMessageText("m", "late"))
-		return acpv2.IdleStateUpdate{}, ctx.Err()
-	})), acpv2.ClientHandlers{}, nil)
-	s := newSession(t, conn)
-	turn := s.Stream(t.Context(), acpv2.TextBlock("hi"))
-	<-begun
-	must.Do(t, s.Cancel(t.Context()))
-	var got []string
-	for u := range turn.Updates() {
-		got = append(got, kind(u))
-	}
-	res, err := turn.Result()
-	if stop := stopped(t, res, err); stop != "Cancelled" {
-		t.Errorf("got %s", stop)
-	}
-	if want := "user running late idle"; strings.Join(got, " ") != want {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
@@ -652,14 +612,11 @@ func TestPromptInsideHandler(t *testing.T) {
 func TestConnectionEnds(t *testing.T) {
 	begun := make(chan struct{})
 	near, far := acpv2.Pipe()
-	served, err := acpv2.StartAgent(t.Context(), tapAgent(t, far, false), handlers(working(func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
+	served := must.Get(acpv2.StartAgent(t.Context(), tapAgent(t, far, false), handlers(working(func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
 		close(begun)
 		<-ctx.Done()
 		return acpv2.IdleStateUpdate{}, ctx.Err()
-	})), &acpv2.AgentOptions{Info: info})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})), &acpv2.AgentOptions{Info: info}))(t)
 	conn := must.Get(acpv2.Connect(t.Context(), tapClient(t, near), acpv2.ClientHandlers{}, &acpv2.ClientOptions{Info: info}))(t)
 	turn := newSession(t, conn).Stream(t.Context(), acpv2.TextBlock("hi"))
 	<-begun
@@ -703,21 +660,15 @@ func TestUpdatesOfANewSession(t *testing.T) {
 	}
 	updated := make(chan struct{})
 	near, far := acpv2.Pipe()
-	served, err := acpv2.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, far, &conformance.TapOptions{
+	served := must.Get(acpv2.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, far, &conformance.TapOptions{
 		Schema: conformance.V2(), Level: conformance.Should,
-	}), agent, &acpv2.AgentOptions{Info: info})
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := acpv2.Connect(t.Context(), near, acpv2.ClientHandlers{
+	}), agent, &acpv2.AgentOptions{Info: info}))(t)
+	conn := must.Get(acpv2.Connect(t.Context(), near, acpv2.ClientHandlers{
 		SessionUpdate: func(context.Context, *acpv2.ClientSession, *acpv2.UpdateSessionNotification) error {
 			close(updated)
 			return nil
 		},
-	}, &acpv2.ClientOptions{Info: info})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, &acpv2.ClientOptions{Info: info}))(t)
 	must.Get(conn.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/w"}))(t)
 	<-updated
 	must.Do(t, errors.Join(conn.Close(), served.Wait()))

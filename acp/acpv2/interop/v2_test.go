@@ -212,16 +212,11 @@ func TestTypeScriptAgent(t *testing.T) {
 	tap := conformance.Tap(t, conformance.Client, acpv2.Command(command), &conformance.TapOptions{
 		Schema: conformance.V2(), OnMessage: messages.Add,
 	})
-	agent, err := acpv2.Connect(ctx, tap, c.handlers(), &acpv2.ClientOptions{
+	agent := must.Get(acpv2.Connect(ctx, tap, c.handlers(), &acpv2.ClientOptions{
 		Info: acpv2.Implementation{Name: "go-client", Version: "1.0.0"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	defer func() {
-		if err := agent.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, agent.Close())
 	}()
 	session := must.Get(agent.NewSession(ctx, &acpv2.NewSessionRequest{Cwd: acpv2.AbsolutePath(root)}))(t)
 	t.Run("allowed", func(t *testing.T) {
@@ -379,9 +374,7 @@ func TestTypeScriptNegotiation(t *testing.T) {
 			if got := <-reads; got != filepath.Join(root, "greeting.txt") {
 				t.Errorf("the agent has read %q", got)
 			}
-			if err := v1.Close(); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, v1.Close())
 		})
 	}
 }
