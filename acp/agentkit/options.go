@@ -85,13 +85,7 @@ func (s *session) switchMode(ctx context.Context, mode acp.SessionModeID) error 
 	s.mu.Lock()
 	s.mode = mode
 	s.mu.Unlock()
-	if s.said.store == nil {
-		return nil
-	}
-	return s.changeStored(ctx, func(_ *sessionstore.Record, state *saved) error {
-		state.Mode = mode
-		return nil
-	})
+	return s.changeStored(ctx, func(_ *sessionstore.Record, state *saved) { state.Mode = mode })
 }
 
 // send sends an update, and any other messages that the client must get with it; out is held.
@@ -324,7 +318,7 @@ func (s *session) applyOptions() {
 
 // storeOptions stores the values of the options of Select and Toggle.
 func (s *session) storeOptions(ctx context.Context) error {
-	if s.said.store == nil || len(s.fields) == 0 {
+	if len(s.fields) == 0 {
 		return nil
 	}
 	values := map[acp.SessionConfigID]string{}
@@ -335,9 +329,8 @@ func (s *session) storeOptions(ctx context.Context) error {
 		}
 	}
 	s.mu.Unlock()
-	return s.changeStored(context.WithoutCancel(ctx), func(_ *sessionstore.Record, state *saved) error {
+	return s.changeStored(context.WithoutCancel(ctx), func(_ *sessionstore.Record, state *saved) {
 		state.Options = values
-		return nil
 	})
 }
 

@@ -77,7 +77,7 @@ func newSession(ss *sessions, of *acp.AgentSession, o *Opening) *session {
 	s.choosing = make(chan struct{}, 1)
 	s.life.Init(s.free)
 	s.said = recorder{
-		store: ss.config.store, id: of.ID(),
+		store: ss.config.Store, id: of.ID(),
 		out: &s.out, textDue: turns.Timer{Lock: &s.out}, callsDue: turns.Timer{Lock: &s.out},
 		failed: func(err error) { s.logger().Error("not stored", "error", err) },
 	}
@@ -158,7 +158,7 @@ func (s *session) prepare(ctx context.Context, o *Opening) error {
 	}
 	o.Commands = s.sessions.commands()
 	o.booleans = s.Conn().SupportsBooleanConfig()
-	if moder, ok := s.sessions.config.decide.(Moder); ok {
+	if moder, ok := s.sessions.config.Decide.(Moder); ok {
 		o.Modes = moder.Modes()
 	}
 	if open := s.sessions.config.open; open != nil {
@@ -241,9 +241,8 @@ func (s *session) keep(ctx context.Context, o *Opening) error {
 		return nil
 	}
 	if o.Reason != Created {
-		err := s.changeStored(ctx, func(r *sessionstore.Record, _ *saved) error {
+		err := s.changeStored(ctx, func(r *sessionstore.Record, _ *saved) {
 			r.Cwd, r.AdditionalDirectories = s.cwd, s.roots
-			return nil
 		})
 		return s.sessions.answer(s.ID(), err)
 	}
@@ -285,7 +284,7 @@ func (s *session) replay(ctx context.Context, o *Opening) error {
 	if err := s.said.flush(); err != nil {
 		return err
 	}
-	calls, compactions := map[acp.ToolCallID]bool{}, map[acp.CompactionID]bool{}
+	open := map[string]acp.SessionUpdate{}
 	for update, err := range s.conversation(ctx) {
 		if err != nil {
 			return s.sessions.answer(s.ID(), err)
@@ -293,74 +292,64 @@ func (s *session) replay(ctx context.Context, o *Opening) error {
 		if err := send(update); err != nil {
 			return err
 		}
-		noteCall(calls, update)
-		noteCompaction(compactions, update)
+		follow(open, update)
 	}
-	for _, id := range slices.Sorted(maps.Keys(calls)) {
-		if err := send(acp.UpdateToolCall(id, acp.WithStatus(acp.ToolCallStatusFailed))); err != nil {
-			return err
-		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(compactions)) {
-		if !compactions[id] {
-			continue
-		}
-		failed := acp.CompactionUpdate{CompactionID: id, Status: acp.CompactionStatusFailed}
-		if err := send(acp.NewSessionUpdateCompactionUpdate(failed)); err != nil {
-			return err
+	for _, key := range slices.Sorted(maps.Keys(open)) {
+		if failed := open[key]; failed.Variant != nil {
+			if err := send(failed); err != nil {
+				return err
+			}
 		}
 	}
 	return s.present(o, send)
 }
 
-// noteCall keeps track of the tool calls that have not ended.
-func noteCall(open map[acp.ToolCallID]bool, update acp.SessionUpdate) {
-	var id acp.ToolCallID
-	var status acp.Opt[acp.ToolCallStatus]
+// follow keeps track of the tool calls and compactions that have not ended, with the updates that show them as failed.
+// Of a compaction that has ended it keeps an empty one, because the rest of its summary may follow.
+func follow(open map[string]acp.SessionUpdate, update acp.SessionUpdate) {
+	call := func(id acp.ToolCallID, status acp.ToolCallStatus) {
+		key := "call " + string(id)
+		if open[key] = acp.UpdateToolCall(id, acp.WithStatus(acp.ToolCallStatusFailed)); ends(status) {
+			delete(open, key)
+		}
+	}
+	compaction := func(id acp.CompactionID) {
+		failed := acp.CompactionUpdate{CompactionID: id, Status: acp.CompactionStatusFailed}
+		open["compaction "+string(id)] = acp.NewSessionUpdateCompactionUpdate(failed)
+	}
 	switch u := update.Variant.(type) {
 	case *acp.SessionUpdateToolCall:
-		id, status = u.ToolCallID, acp.Some(u.Status)
+		call(u.ToolCallID, u.Status)
 	case *acp.SessionUpdateToolCallUpdate:
-		id, status = u.ToolCallID, u.Status
-	default: // is about no call
-	}
-	switch {
-	case !status.Present():
-	case ends(status.Value()):
-		delete(open, id)
-	default:
-		open[id] = true
-	}
-}
-
-// noteCompaction keeps track of the compactions that have not ended. The first piece of a summary also begins one.
-func noteCompaction(goOn map[acp.CompactionID]bool, update acp.SessionUpdate) {
-	switch u := update.Variant.(type) {
+		if status, ok := u.Status.Get(); ok {
+			call(u.ToolCallID, status)
+		}
 	case *acp.SessionUpdateCompactionUpdate:
-		switch u.Status {
+		switch compaction(u.CompactionID); u.Status {
 		case acp.CompactionStatusCompleted, acp.CompactionStatusFailed, acp.CompactionStatusCancelled:
-			goOn[u.CompactionID] = false
-		default:
-			goOn[u.CompactionID] = true
+			open["compaction "+string(u.CompactionID)] = acp.SessionUpdate{}
+		default: // goes on
 		}
-	case *acp.SessionUpdateCompactionSummaryChunk:
-		if _, known := goOn[u.CompactionID]; !known {
-			goOn[u.CompactionID] = true
+	case *acp.SessionUpdateCompactionSummaryChunk: // the first one may begin it
+		if _, known := open["compaction "+string(u.CompactionID)]; !known {
+			compaction(u.CompactionID)
 		}
-	default: // is about no compaction
+	default: // is about neither
 	}
 }
 
-// changeStored changes the session's stored data other than its updates, or the data to be stored.
-func (s *session) changeStored(ctx context.Context, change func(*sessionstore.Record, *saved) error) error {
+// changeStored changes the session's stored data other than its updates, or the data to be stored. Without a store it
+// does nothing.
+func (s *session) changeStored(ctx context.Context, change func(*sessionstore.Record, *saved)) error {
+	if s.said.store == nil {
+		return nil
+	}
 	whole := func(r *sessionstore.Record) error {
 		state, err := savedIn(r)
 		if err != nil {
 			return err
 		}
-		if err := change(r, &state); err != nil {
-			return err
-		}
+		change(r, &state)
 		data, err := json.Marshal(state)
 		if err != nil {
 			return fmt.Errorf("the state: %w", err)
@@ -388,10 +377,7 @@ func (s *session) SaveState(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the state: %w", err)
 	}
-	return s.changeStored(ctx, func(_ *sessionstore.Record, state *saved) error {
-		state.State = data
-		return nil
-	})
+	return s.changeStored(ctx, func(_ *sessionstore.Record, state *saved) { state.State = data })
 }
 
 // History returns an iterator over the stored conversation, in order, as it would be replayed. An agent uses it to
@@ -538,13 +524,7 @@ func (s *session) retitle(ctx context.Context, title acp.Opt[string]) error {
 	s.mu.Lock()
 	s.titled, s.title = title.Present(), ""
 	s.mu.Unlock()
-	if s.said.store == nil {
-		return nil
-	}
-	return s.changeStored(ctx, func(r *sessionstore.Record, _ *saved) error {
-		r.Title = turns.Shortened(title.Value())
-		return nil
-	})
+	return s.changeStored(ctx, func(r *sessionstore.Record, _ *saved) { r.Title = turns.Shortened(title.Value()) })
 }
 
 // saidEarly returns the updates of a session that the store does not have yet because Config.Open has not returned.

@@ -201,6 +201,8 @@ type sessions struct {
 
 // config is Config for sessions.
 type config struct {
+	Config[struct{}] // without the functions of an author's state, which follow
+
 	makeSession func() *session        // with outer and state
 	makeTurn    func(s *session) *turn // with outer
 
@@ -208,23 +210,9 @@ type config struct {
 	commands  []command
 	open      func(ctx context.Context, s *session, o *Opening) error
 	close     func(*session)
-	autoSave  bool
 	setMode   func(ctx context.Context, s *session, mode acp.SessionModeID) error
 	setOption func(ctx context.Context, s *session, req *acp.SetSessionConfigOptionRequest) ([]acp.SessionConfigOption,
 		error)
-	decide      Decider
-	toolError   func(call acp.ToolCall, err error) string
-	title       func(prompt []acp.ContentBlock) string
-	store       sessionstore.Store
-	login       *Login
-	fork        bool
-	subagents   bool
-	extend      func(handlers *acp.AgentHandlers, opts *acp.AgentOptions)
-	whileBusy   WhileBusy
-	maxWaiting  int
-	maxSessions int
-	pageSize    int
-	logger      *slog.Logger
 }
 
 // NewSessions returns the sessions of an agent. It panics if Config.Prompt is nil.
@@ -254,9 +242,11 @@ func untyped[S any](c Config[S]) config {
 		prompt: func(ctx context.Context, t *turn, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 			return c.Prompt(ctx, t.outer.(*Turn[S]), req)
 		},
-		decide: c.Decide, toolError: c.ToolError, title: c.Title, store: c.Store, login: c.Login, fork: c.Fork,
-		subagents: c.Subagents, extend: c.Extend, autoSave: c.AutoSave, whileBusy: c.WhileBusy, maxWaiting: c.MaxWaiting,
-		maxSessions: c.MaxSessions, pageSize: c.PageSize, logger: c.Logger,
+		Config: Config[struct{}]{
+			Decide: c.Decide, AutoSave: c.AutoSave, ToolError: c.ToolError, Title: c.Title, Store: c.Store, Login: c.Login,
+			Fork: c.Fork, Subagents: c.Subagents, Extend: c.Extend, WhileBusy: c.WhileBusy, MaxWaiting: c.MaxWaiting,
+			MaxSessions: c.MaxSessions, PageSize: c.PageSize, Logger: c.Logger,
+		},
 	}
 	for _, command := range c.Commands {
 		core.commands = append(core.commands, newCommand(command))
@@ -283,14 +273,14 @@ func untyped[S any](c Config[S]) config {
 }
 
 func (ss *sessions) init(config config) {
-	config.maxWaiting = cmp.Or(config.maxWaiting, 16)
-	config.maxSessions = cmp.Or(config.maxSessions, 256)
-	if config.title == nil {
-		config.title = turns.FirstWords
+	config.MaxWaiting = cmp.Or(config.MaxWaiting, 16)
+	config.MaxSessions = cmp.Or(config.MaxSessions, 256)
+	if config.Title == nil {
+		config.Title = turns.FirstWords
 	}
 	ss.config, ss.loggedIn = config, map[*acp.AgentConn]bool{}
 	life := func(s *session) *turns.Life { return &s.life }
-	ss.open = turns.NewTable[*acp.AgentConn](config.maxSessions, life)
+	ss.open = turns.NewTable[*acp.AgentConn](config.MaxSessions, life)
 }
 
 // Handlers returns the handlers of an agent, to which its author may add. Handlers for stored sessions are included if
@@ -307,22 +297,22 @@ func (ss *sessions) Handlers() acp.AgentHandlers {
 
 		Extensions: &acp.Extensions[acp.AgentConn]{},
 	}
-	if login := ss.config.login; login != nil {
+	if login := ss.config.Login; login != nil {
 		h.Logout = ss.logout
 		if login.Run != nil {
 			h.Authenticate = ss.authenticate
 		}
 	}
 	ss.handleCancel(h.Extensions)
-	if ss.config.whileBusy == Steer {
+	if ss.config.WhileBusy == Steer {
 		rpc.Handle(h.Extensions, plain.SteerMethod, ss.steer)
 	}
-	if ss.config.store != nil {
+	if ss.config.Store != nil {
 		h.LoadSession = ss.loadSession
 		h.ResumeSession = ss.resumeSession
 		h.ListSessions = ss.listSessions
 		h.DeleteSession = ss.deleteSession
-		if ss.config.fork {
+		if ss.config.Fork {
 			h.ForkSession = ss.forkSession
 		}
 	}
@@ -337,19 +327,19 @@ func (ss *sessions) Options(opts *acp.AgentOptions) *acp.AgentOptions {
 	if opts != nil {
 		o = *opts
 	}
-	o.Conn.ConcurrentTurns = o.Conn.ConcurrentTurns || ss.config.whileBusy != Refuse
-	if ss.config.fork {
+	o.Conn.ConcurrentTurns = o.Conn.ConcurrentTurns || ss.config.WhileBusy != Refuse
+	if ss.config.Fork {
 		o.Experimental |= acp.FeatureFork
 	}
-	if ss.config.subagents {
+	if ss.config.Subagents {
 		o.Experimental |= acp.FeatureSubagents
 	}
 	var extensions []string
-	if ss.config.whileBusy == Steer {
+	if ss.config.WhileBusy == Steer {
 		extensions = append(extensions, plain.SteerKey)
 	}
 	o.Initialize = advertise(o.Initialize, extensions)
-	if login := ss.config.login; login != nil {
+	if login := ss.config.Login; login != nil {
 		o.AuthMethods = append(slices.Clone(login.Methods), o.AuthMethods...)
 	}
 	return &o
@@ -362,7 +352,7 @@ func (ss *sessions) Options(opts *acp.AgentOptions) *acp.AgentOptions {
 func (ss *sessions) Serve(ctx context.Context, transport acp.Transport, opts *acp.AgentOptions) error {
 	defer ss.Close()
 	handlers, settings := ss.Handlers(), ss.Options(opts)
-	if extend := ss.config.extend; extend != nil {
+	if extend := ss.config.Extend; extend != nil {
 		extend(&handlers, settings)
 	}
 	return acp.ServeAgent(ctx, translate.Agent(transport), handlers, settings)
@@ -423,7 +413,7 @@ func (ss *sessions) opening(ctx context.Context, session *acp.AgentSession, o *O
 	if err := ss.authorize(ctx, session.Conn()); err != nil {
 		return nil, err
 	}
-	if ss.config.whileBusy != Refuse && !(*engine.Conn)(session.RPC()).TakesConcurrentTurns() {
+	if ss.config.WhileBusy != Refuse && !(*engine.Conn)(session.RPC()).TakesConcurrentTurns() {
 		return nil, errOptions
 	}
 	done, err := ss.open.Opening(ctx, session.Conn(), session.ID())
@@ -462,13 +452,18 @@ func (ss *sessions) opening(ctx context.Context, session *acp.AgentSession, o *O
 // system.
 func newID() acp.SessionID { return acp.SessionID("sess_" + strings.ToLower(rand.Text())) }
 
+func newOpening(
+	why Reason, cwd string, directories []string, servers []acp.MCPServer, prompt acp.Opt[acp.SystemPrompt], meta acp.Meta,
+) *Opening {
+	return &Opening{
+		Reason: why, Cwd: filepath.Clean(cwd), AdditionalDirectories: directories, MCPServers: servers, SystemPrompt: prompt,
+		Meta: meta,
+	}
+}
+
 func (ss *sessions) newSession(ctx context.Context, conn *acp.AgentConn,
 	req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
-	o := &Opening{
-		Reason: Created, Cwd: filepath.Clean(req.Cwd), AdditionalDirectories: req.AdditionalDirectories,
-		MCPServers:   req.MCPServers,
-		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
-	}
+	o := newOpening(Created, req.Cwd, req.AdditionalDirectories, req.MCPServers, req.SystemPrompt, req.Meta)
 	s, err := ss.opening(ctx, conn.Session(newID()), o)
 	if err != nil {
 		return nil, err
@@ -479,11 +474,7 @@ func (ss *sessions) newSession(ctx context.Context, conn *acp.AgentConn,
 func (ss *sessions) loadSession(
 	ctx context.Context, session *acp.AgentSession, req *acp.LoadSessionRequest,
 ) (*acp.LoadSessionResponse, error) {
-	o := &Opening{
-		Reason: Loaded, Cwd: filepath.Clean(req.Cwd), AdditionalDirectories: req.AdditionalDirectories,
-		MCPServers:   req.MCPServers,
-		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
-	}
+	o := newOpening(Loaded, req.Cwd, req.AdditionalDirectories, req.MCPServers, req.SystemPrompt, req.Meta)
 	s, err := ss.opening(ctx, session, o)
 	if err != nil {
 		return nil, err
@@ -494,11 +485,7 @@ func (ss *sessions) loadSession(
 func (ss *sessions) resumeSession(
 	ctx context.Context, session *acp.AgentSession, req *acp.ResumeSessionRequest,
 ) (*acp.ResumeSessionResponse, error) {
-	o := &Opening{
-		Reason: Resumed, Cwd: filepath.Clean(req.Cwd), AdditionalDirectories: req.AdditionalDirectories,
-		MCPServers:   req.MCPServers,
-		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
-	}
+	o := newOpening(Resumed, req.Cwd, req.AdditionalDirectories, req.MCPServers, req.SystemPrompt, req.Meta)
 	s, err := ss.opening(ctx, session, o)
 	if err != nil {
 		return nil, err
@@ -532,7 +519,7 @@ func (ss *sessions) deleteSession(
 		return nil, err
 	}
 	defer done()
-	return &acp.DeleteSessionResponse{}, ss.answer(session.ID(), ss.config.store.Delete(ctx, session.ID()))
+	return &acp.DeleteSessionResponse{}, ss.answer(session.ID(), ss.config.Store.Delete(ctx, session.ID()))
 }
 
 func (ss *sessions) listSessions(
@@ -545,8 +532,8 @@ func (ss *sessions) listSessions(
 	if cwd != "" {
 		cwd = filepath.Clean(cwd)
 	}
-	page, err := ss.config.store.List(ctx, sessionstore.Query{
-		Cwd: cwd, Cursor: req.Cursor.Value(), Limit: ss.config.pageSize,
+	page, err := ss.config.Store.List(ctx, sessionstore.Query{
+		Cwd: cwd, Cursor: req.Cursor.Value(), Limit: ss.config.PageSize,
 	})
 	switch {
 	case errors.Is(err, sessionstore.ErrCursor), req.Cursor.Present() && req.Cursor.Value() == "":
@@ -602,10 +589,7 @@ func savedIn(r *sessionstore.Record) (state saved, err error) {
 }
 
 func (ss *sessions) logger() *slog.Logger {
-	if ss.config.logger == nil {
-		return slog.Default()
-	}
-	return ss.config.logger
+	return cmp.Or(ss.config.Logger, slog.Default())
 }
 
 // Login requires clients to log in before they create, open, fork, list or delete sessions: until then, requests that
@@ -631,7 +615,7 @@ type Login struct {
 func (ss *sessions) authenticate(
 	ctx context.Context, conn *acp.AgentConn, req *acp.AuthenticateRequest,
 ) (*acp.AuthenticateResponse, error) {
-	if err := ss.config.login.Run(ctx, conn, req.MethodID); err != nil {
+	if err := ss.config.Login.Run(ctx, conn, req.MethodID); err != nil {
 		return nil, err
 	}
 	ss.loginMu.Lock()
@@ -650,7 +634,7 @@ func (ss *sessions) authenticate(
 // logout serves logout.
 func (ss *sessions) logout(ctx context.Context, conn *acp.AgentConn, _ *acp.LogoutRequest) (*acp.LogoutResponse,
 	error) {
-	if logout := ss.config.login.Logout; logout != nil {
+	if logout := ss.config.Login.Logout; logout != nil {
 		if err := logout(ctx, conn); err != nil {
 			return nil, err
 		}
@@ -663,7 +647,7 @@ func (ss *sessions) logout(ctx context.Context, conn *acp.AgentConn, _ *acp.Logo
 
 // authorize refuses a client that has to log in.
 func (ss *sessions) authorize(ctx context.Context, conn *acp.AgentConn) error {
-	login := ss.config.login
+	login := ss.config.Login
 	if login == nil {
 		return nil
 	}
@@ -702,7 +686,7 @@ func (ss *sessions) forkSession(
 func (ss *sessions) Fork(
 	ctx context.Context, conn *acp.AgentConn, from acp.SessionID, req *acp.NewSessionRequest,
 ) (*acp.NewSessionResponse, error) {
-	store := ss.config.store
+	store := ss.config.Store
 	if store == nil {
 		return nil, fmt.Errorf("agentkit: Fork: %w", errors.ErrUnsupported)
 	}
@@ -722,10 +706,7 @@ func (ss *sessions) Fork(
 	if err != nil {
 		return nil, ss.answer(from, err)
 	}
-	o := &Opening{
-		Reason: Forked, Cwd: cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
-		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
-	}
+	o := newOpening(Forked, req.Cwd, req.AdditionalDirectories, req.MCPServers, req.SystemPrompt, req.Meta)
 	s, err := ss.opening(ctx, conn.Session(id), o)
 	if err != nil {
 		return nil, errors.Join(err, store.Delete(context.WithoutCancel(ctx), id))

@@ -159,14 +159,8 @@ func (t *Terminal) exit(ctx context.Context, status acp.TerminalExitStatus) erro
 		return err
 	}
 	if t.own {
-		var code, signal any
-		if status.ExitCode.Present() {
-			code = status.ExitCode.Value()
-		}
-		if status.Signal.Present() {
-			signal = status.Signal.Value()
-		}
-		if err := t.send(ctx, plain.TerminalExitKey, map[string]any{"exit_code": code, "signal": signal}); err != nil {
+		end := map[string]any{"exit_code": status.ExitCode, "signal": status.Signal}
+		if err := t.send(ctx, plain.TerminalExitKey, end); err != nil {
 			t.ended, t.end = false, ""
 			return err
 		}

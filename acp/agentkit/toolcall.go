@@ -319,7 +319,7 @@ func (c *ToolCall) home() (s *session, stored bool) {
 // decider returns Config.Decide, or nil, and the session to pass to it.
 func (c *ToolCall) decider() (Decider, Place) {
 	if s, _ := c.home(); s != nil {
-		return s.sessions.config.decide, s.outer
+		return s.sessions.config.Decide, s.outer
 	}
 	return nil, nil
 }
@@ -417,8 +417,8 @@ func (c *ToolCall) Fail(err error) error {
 
 // explain returns the text that the client shows for an error.
 func (c *ToolCall) explain(err error) string {
-	if s, _ := c.home(); s != nil && s.sessions.config.toolError != nil {
-		if text := s.sessions.config.toolError(c.call, err); text != "" {
+	if s, _ := c.home(); s != nil && s.sessions.config.ToolError != nil {
+		if text := s.sessions.config.ToolError(c.call, err); text != "" {
 			return text
 		}
 	}

@@ -169,7 +169,7 @@ func (t *turn) Queued() <-chan struct{} { return t.more }
 // The prompt is stored as a message of the user, after the texts that the turn has written so far, for which NextPrompt
 // waits; it is answered when the turn ends. Unless WhileBusy is Steer, NextPrompt always returns nil.
 func (t *turn) NextPrompt() *acp.PromptRequest {
-	if t.sessions.config.whileBusy != Steer {
+	if t.sessions.config.WhileBusy != Steer {
 		return nil
 	}
 	p := t.takeFirst()
@@ -178,7 +178,7 @@ func (t *turn) NextPrompt() *acp.PromptRequest {
 	}
 	t.opened.Flush()
 	err := t.recordPrompt(p.ctx, p.req)
-	if t.takes(p.req); t.said.store != nil && keyOf(p.req) != "" {
+	if t.takes(p.req); keyOf(p.req) != "" {
 		err = errors.Join(err, t.changeStored(context.WithoutCancel(p.ctx), t.rememberKeys))
 	}
 	if err != nil {
@@ -213,7 +213,7 @@ func newTurn(s *session) *turn {
 func (ss *sessions) prompt(
 	ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest,
 ) (*acp.PromptResponse, error) {
-	s, release, err := ss.open.UseForPrompt(session.Conn(), session.ID(), 0)
+	s, release, err := ss.open.UseForPrompt(session.Conn(), session.ID())
 	if err != nil {
 		return nil, err
 	}
@@ -262,9 +262,9 @@ func (s *session) enter(p *prompt) error {
 		p.turn = newTurn(s)
 		s.turn = p.turn
 		close(p.decided)
-	case config.whileBusy == Refuse:
+	case config.WhileBusy == Refuse:
 		return turns.ErrBusy
-	case len(s.waiting) >= config.maxWaiting:
+	case len(s.waiting) >= config.MaxWaiting:
 		return acp.ErrInvalidRequest.WithMessagef("Invalid request: %d prompts are waiting, the maximum", len(s.waiting))
 	default:
 		s.waiting = append(s.waiting, p)
@@ -278,7 +278,7 @@ func (s *session) enter(p *prompt) error {
 
 // offer signals to the running turn that a prompt is waiting; mu is held.
 func (s *session) offer() {
-	if s.sessions.config.whileBusy != Steer || len(s.waiting) == 0 {
+	if s.sessions.config.WhileBusy != Steer || len(s.waiting) == 0 {
 		return
 	}
 	select {
@@ -330,7 +330,7 @@ func (t *turn) run(ctx context.Context, req *acp.PromptRequest) (*acp.PromptResp
 		t.begun = true
 		t.applyOptions()
 		t.response, t.err = undismissed(t.handle(ctx, req))
-		if t.sessions.config.autoSave {
+		if t.sessions.config.AutoSave {
 			if err := t.SaveState(context.WithoutCancel(ctx)); err != nil {
 				t.logger().Error("the state was not stored", "error", err)
 			}
@@ -390,9 +390,9 @@ func (t *turn) begin(ctx context.Context, req *acp.PromptRequest) error {
 	err := t.recordPrompt(ctx, req)
 	if err == nil {
 		t.takes(req)
-		err = t.changeStored(context.WithoutCancel(ctx), func(r *sessionstore.Record, state *saved) error {
+		err = t.changeStored(context.WithoutCancel(ctx), func(r *sessionstore.Record, state *saved) {
 			r.Updated = time.Now()
-			return t.rememberKeys(r, state)
+			t.rememberKeys(r, state)
 		})
 	}
 	if err == nil {
@@ -453,17 +453,14 @@ func (t *turn) settle(ctx, turn context.Context, req *acp.PromptRequest) {
 		t.report("the title", t.title(ctx, req))
 	}
 	t.outcome(turn)
-	if t.said.store == nil {
-		return
-	}
 	t.report("the end of a turn", t.flush())
-	t.report("the time of a turn", t.changeStored(ctx, func(r *sessionstore.Record, state *saved) error {
+	t.report("the time of a turn", t.changeStored(ctx, func(r *sessionstore.Record, state *saved) {
 		r.Updated = time.Now()
 		if refused {
 			state.Refused = append(state.Refused, t.stored...)
 			state.Refused = state.Refused[max(0, len(state.Refused)-maxRefused):]
 		}
-		return t.rememberKeys(r, state)
+		t.rememberKeys(r, state)
 	}))
 }
 
@@ -497,7 +494,7 @@ func (t *turn) title(ctx context.Context, req *acp.PromptRequest) error {
 	if titled {
 		return nil
 	}
-	title := t.sessions.config.title(req.Prompt)
+	title := t.sessions.config.Title(req.Prompt)
 	if title == "" {
 		return nil
 	}
@@ -720,11 +717,10 @@ func (t *turn) outcome(ctx context.Context) {
 }
 
 // rememberKeys writes the prompts with keys into what is stored of the session.
-func (s *session) rememberKeys(_ *sessionstore.Record, state *saved) error {
+func (s *session) rememberKeys(_ *sessionstore.Record, state *saved) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state.Keyed = slices.DeleteFunc(slices.Clone(s.keyed), func(k keyed) bool { return !k.begun })
-	return nil
 }
 
 // steerRequest is the request of plain.SteerMethod.

@@ -67,15 +67,11 @@ func (l *Life) Within(ctx context.Context) (_ context.Context, end func()) {
 }
 
 // acquire records that a handler uses the session, which must be open. The table's lock is held.
-func (l *Life) acquire(prompts, most int) error {
+func (l *Life) acquire(prompts int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if prompts > 0 && most > 0 && l.prompts >= most {
-		return acp.ErrInvalidRequest.WithMessagef("Invalid request: %d prompts are waiting, the maximum", most-1)
-	}
 	l.users++
 	l.prompts += prompts
-	return nil
 }
 
 // release records that the handler has ended.

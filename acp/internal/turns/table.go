@@ -62,16 +62,15 @@ func (t *Table[C, V]) Close() {
 
 // Use finds an open session for a handler, which must call release when it no longer uses it.
 func (t *Table[C, V]) Use(conn C, id acp.SessionID) (v V, release func(), err error) {
-	return t.use(conn, id, 0, 0)
+	return t.use(conn, id, 0)
 }
 
-// UseForPrompt is Use for a prompt, which keeps the session busy. If most is not 0, at most that many prompts use the
-// session at once.
-func (t *Table[C, V]) UseForPrompt(conn C, id acp.SessionID, most int) (v V, release func(), err error) {
-	return t.use(conn, id, 1, most)
+// UseForPrompt is Use for a prompt, which keeps the session busy.
+func (t *Table[C, V]) UseForPrompt(conn C, id acp.SessionID) (v V, release func(), err error) {
+	return t.use(conn, id, 1)
 }
 
-func (t *Table[C, V]) use(conn C, id acp.SessionID, prompts, most int) (v V, release func(), err error) {
+func (t *Table[C, V]) use(conn C, id acp.SessionID, prompts int) (v V, release func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of := t.conns[conn]
@@ -86,9 +85,7 @@ func (t *Table[C, V]) use(conn C, id acp.SessionID, prompts, most int) (v V, rel
 		return v, nil, acp.SessionNotFound(id)
 	}
 	life := t.life(open)
-	if err := life.acquire(prompts, most); err != nil {
-		return v, nil, err
-	}
+	life.acquire(prompts)
 	return open, func() { life.release(prompts) }, nil
 }
 

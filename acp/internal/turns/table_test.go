@@ -112,7 +112,7 @@ func TestUse(t *testing.T) {
 func TestOpenAgain(t *testing.T) {
 	sessions, c := newTable(t, 1)
 	first := mustOpen(t, sessions, c, "a")
-	_, release, err := sessions.UseForPrompt(c, "a", 0)
+	_, release, err := sessions.UseForPrompt(c, "a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,44 +217,6 @@ func TestRoomAtOnce(t *testing.T) {
 	mustOpen(t, sessions, c, "b")
 }
 
-// Just so many prompts use a session at once.
-func TestPrompts(t *testing.T) {
-	sessions, c := newTable(t, 1)
-	mustOpen(t, sessions, c, "a")
-	var mu sync.Mutex
-	var releases []func()
-	var calls sync.WaitGroup
-	for range 50 {
-		calls.Go(func() {
-			_, release, err := sessions.UseForPrompt(c, "a", 7)
-			mu.Lock()
-			defer mu.Unlock()
-			if err == nil {
-				releases = append(releases, release)
-			} else if !errors.Is(err, acp.ErrInvalidRequest) {
-				t.Error(err)
-			}
-		})
-	}
-	calls.Wait()
-	if len(releases) != 7 {
-		t.Errorf("%d were taken", len(releases))
-	}
-	if _, release, err := sessions.Use(c, "a"); err != nil { // other handlers are not prompts
-		t.Error(err)
-	} else {
-		release()
-	}
-	for _, release := range releases {
-		release()
-	}
-	if _, release, err := sessions.UseForPrompt(c, "a", 7); err != nil {
-		t.Error(err)
-	} else {
-		release()
-	}
-}
-
 // The end of a connection, and that of the table, close what is open; what is being opened then is not.
 func TestTableEnd(t *testing.T) {
 	for name, end := range map[string]func(*table, *conn){
@@ -319,7 +281,7 @@ func TestAtOnce(t *testing.T) {
 						mu.Unlock()
 					}
 				case 1:
-					if s, release, err := sessions.UseForPrompt(c, id, 2); err == nil {
+					if s, release, err := sessions.UseForPrompt(c, id); err == nil {
 						if s.freed != 0 {
 							t.Error("a session is used that was freed")
 						}
