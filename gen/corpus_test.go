@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -99,6 +100,7 @@ var releases = npmtest.Folder{
 }
 
 func TestMain(m *testing.M) {
+	debug.SetMaxStack(64 << 20) // a schema that exhausts the stack does not take all memory first
 	code := m.Run()
 	releases.Remove()
 	os.Exit(code)
