@@ -13,45 +13,16 @@ import (
 
 var anyMask = regexp.MustCompile(`masked-[0-9a-f]{10}`)
 
-// Each secret is replaced, and nothing else. S marks the places that must be masked.
+// Each secret is replaced, and nothing else. In each line of testdata/masks.txt, {} is a secret.
 func TestMask(t *testing.T) {
 	const s = "s3cr3t-Value-0123456789"
-	for name, line := range map[string]string{
-		"env of an MCP server":   `{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"mcpServers":[{"name":"a","command":"x","args":[],"env":[{"name":"A","value":"{}"},{"name":"B","value":""}]}]}}`,
-		"env of a terminal":      `{"jsonrpc":"2.0","id":1,"method":"terminal/create","params":{"sessionId":"s","command":"make","env":[{"value": "{}" , "name":"HOME"}]}}`,
-		"env as a map":           `{"result":{"authMethods":[{"id":"t","type":"terminal","env":{"X":"{}","CLIENT_ID":"{}"},"args":["--setup"]}]},"id":0}`,
-		"env as a list of texts": `{"params":{"env":["A={}"]}}`,
-		"headers":                `{"params":{"mcpServers":[{"type":"http","url":"https://x.org/mcp","headers":[{"name":"Accept","value":"{}"}]}]}}`,
-		"headers as a map":       `{"method":"providers/set","params":{"id":"main","headers":{"Authorization":"{}"}}}`,
-		"authentication":         `{"jsonrpc":"2.0","id":3,"method":"authenticate","params":{"methodId":"key","_meta":{"code":"{}","list":["{}"],"n":1}}}`,
-		"login":                  `{"params":{"pin":"{}","methodId":"key"},"method":"auth/login","id":3}`,
-		"names":                  `{"params":{"apiKey":"{}","access_token":"{}","Password":"{}","x":{"client-secret":"{}"},"totalTokens":"12","key":"left"}}`,
-		"headers as texts":       `{"params":{"headers":["X-Key: {}",["X-Other","{}"]],"extra_headers":{"X":"{}"}}}`,
-		"a name and a value":     `{"params":{"rawInput":[{"value":"{}","name":"DB_PASSWORD"},{"key":"API_KEY","value":"{}"},{"name":"A","value":"b"}]}}`,
-		"a JSON text":            `{"params":{"rawInput":"{\"env\":{\"A\":\"{}\"},\"x\":[{\"headers\":{\"B\":\"{}\"}}]}"}}`,
-		"names that tell less":   `{"params":{"jwt":"{}","key":"{}","keyboard":"qwerty","auth":{"pass":"{}"},"secrets":["{}"],"max_tokens":"12"}}`,
-		"arguments":              `{"params":{"cmd":"docker","arguments":["login","-u","me","-p","{}"]}}`,
-		"flag":                   `{"params":{"args":["--verbose","--api-key","{}","--x","y"]}}`,
-		"words of a command":     `{"params":{"command":"curl","args":["-s","-u","me:{}","https://x.org"]}}`,
-		"words of a list":        `{"params":{"rawInput":{"command":["sshpass","-p","{}","ssh","-p","2222"]}}}`,
-		"flag in a text":         `{"params":{"command":"run --token={} --auth-token {} --tokens 12"}}`,
-		"variable in a text":     `{"params":{"command":"export OPENAI_API_KEY={} && X_SECRET=\"{}\" go env KEYS"}}`,
-		"JSON in a text":         `{"params":{"content":"{\"apiKey\": \"{}\", \"name\": \"left\"}"}}`,
-		"URL":                    `{"params":{"url":"https://{}@example.org/a?x=1&token={}&y=2#access_token={}"}}`,
-		"URL with escapes":       `{"params":{"url":"https:\/\/{}@example.org\/a?x=1\u0026api_key={}\u0026y=2"}}`,
-		"bearer":                 `{"params":{"text":"curl -H 'Authorization: Bearer {}'"}}`,
-		"basic":                  `{"params":{"text":"Authorization: Basic {}"}}`,
-		"second place":           `{"params":{"env":[{"name":"A","value":"{}"}],"text":"it is {}, yes\n{}"}}`,
-		"not JSON":               `started with --token {}`,
-		"ids":                    `{"id":"{S}ghp_abcdefghijklmnopqrstuv0123","method":"session/prompt","params":{"sessionId":"sk-abcdefghijklmnopqrstuv0123","toolCallId":"AKIAABCDEFGHIJKLMNOP"}}`,
-		"nothing":                `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a token is a key? see https://x.org/?a=b&c=d --help, risk-free task-list"}}}}`,
-	} {
+	for text := range strings.Lines(string(must.Get(os.ReadFile("testdata/masks.txt"))(t))) {
+		name, line, ok := strings.Cut(strings.TrimSuffix(text, "\n"), "\t")
+		if !ok {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
-			line = strings.ReplaceAll(line, "{S}", "")
 			secret := strings.ReplaceAll(line, "{}", s)
-			if name == "JSON in a text" {
-				secret = strings.ReplaceAll(secret, `"`+s+`"`, `"`+s+`"`)
-			}
 			m := NewMasker()
 			got := string(m.Mask([]byte(secret)))
 			want := strings.ReplaceAll(line, "{}", m.mask([]byte(s)))
