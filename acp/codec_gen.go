@@ -400,9 +400,9 @@ func (x *CreateElicitationResponse) DecodeJSON(d *codec.Decoder) {
 var variantsOfElicitationContentValue = codec.Variants{Of: "ElicitationContentValue", List: []codec.Variant{
 	{As: (*ElicitationContentValueInteger)(nil), By: (*int64)(nil), Value: true, Kinds: "0"},
 	{As: (*ElicitationContentValueNumber)(nil), By: (*float64)(nil), Value: true, Kinds: "0"},
-	{As: (*ElicitationContentValueStringArray)(nil), By: (*[]string)(nil), Value: true, Kinds: "["},
 	{As: (*ElicitationContentValueString)(nil), By: (*string)(nil), Value: true, Kinds: "\""},
 	{As: (*ElicitationContentValueBoolean)(nil), By: (*bool)(nil), Value: true, Kinds: "tf"},
+	{As: (*ElicitationContentValueStringArray)(nil), By: (*[]string)(nil), Value: true, Kinds: "["},
 }}
 
 func (x *ElicitationContentValue) EncodeJSON(e *codec.Encoder) {

@@ -109,9 +109,9 @@ func (g *generator) unionTable(f *jen.File, u *model.Union) {
 		head.set("Unknown", nilOf(jen.Id(u.Unknown.Go)))
 		head.setTexts("Needs", fits(u.UnknownHas))
 	}
-	variants := u.Variants
+	variants, rest := u.Variants, (*model.Variant)(nil)
 	if u.Tag == "" {
-		variants = told(u)
+		variants, rest = told(u)
 		var keys []string
 		for _, v := range variants {
 			if v.Key != "" && firstKind(v) == '{' {
@@ -125,7 +125,7 @@ func (g *generator) unionTable(f *jen.File, u *model.Union) {
 	}
 	var rows []jen.Code
 	for _, v := range variants {
-		rows = append(rows, jen.Values(g.variantRow(v)...))
+		rows = append(rows, jen.Values(g.variantRow(v, v != rest)...))
 	}
 	head.set("List", jen.Index().Add(g.codecName("Variant")).Add(eachOnALine("{}", rows...)))
 	table := jen.Id("variantsOf" + u.Go)
@@ -155,8 +155,8 @@ func otherTags(u *model.Union) string {
 	return ""
 }
 
-// variantRow returns the fields of a codec.Variant.
-func (g *generator) variantRow(v *model.Variant) (row fields) {
+// variantRow returns the fields of a codec.Variant. Some are told by their keys.
+func (g *generator) variantRow(v *model.Variant, byKey bool) (row fields) {
 	tagged := v.Union.Tag != ""
 	row.setText("Tag", v.Tag)
 	row.setIf("NoTag", tagged && !v.Tagged)
@@ -186,14 +186,12 @@ func (g *generator) variantRow(v *model.Variant) (row fields) {
 	}
 	row.setText("Kinds", string(runes(v.Kinds())))
 	needed := memberKinds(v)
-	if firstKind(v) != '[' {
+	if byKey {
 		row.setText("Key", v.Key)
 		row.setText("KeyValue", string(v.KeyValue))
 		if len(needed) == 0 && v.Key != "" {
 			needed = []string{v.Key, ""}
 		}
-	} else if arrays(v.Union)[0] != v {
-		row.setText("Key", v.Key)
 	}
 	row.setTexts("Fits", needed)
 	row.setTexts("Drops", v.Drops)
@@ -204,44 +202,34 @@ func (g *generator) variantRow(v *model.Variant) (row fields) {
 // nilOf returns a nil pointer to a type.
 func nilOf(t *jen.Statement) jen.Code { return jen.Parens(jen.Op("*").Add(t)).Call(jen.Nil()) }
 
-// told returns the variants of a union without a tag in the order in which a decoder looks for them.
-func told(u *model.Union) []*model.Variant {
-	out := slices.Clone(u.Variants)
-	slices.SortStableFunc(out, func(a, b *model.Variant) int { return a.Rank - b.Rank })
-	last := func(v *model.Variant) {
-		i := slices.Index(out, v)
-		out = append(slices.Delete(out, i, i+1), v)
+// told returns the variants of a union without a tag in the order in which a decoder looks for them, and the array that
+// remains if the first item has the key of no other.
+func told(u *model.Union) (variants []*model.Variant, rest *model.Variant) {
+	ranked := slices.Clone(u.Variants)
+	slices.SortStableFunc(ranked, func(a, b *model.Variant) int { return a.Rank - b.Rank })
+	first := map[rune]*model.Variant{}
+	remains := func(v *model.Variant) bool {
+		switch kind := firstKind(v); kind {
+		case '0': // integers come first
+			basic, ok := v.Type.(model.Basic)
+			return v == first[kind] && (!ok || basic.Kind == model.Float)
+		case '[':
+			return v == first[kind]
+		}
+		return v.Key == ""
 	}
-	var numbers []*model.Variant
-	for _, v := range slices.Clone(out) {
-		switch kind := firstKind(v); {
-		case v == u.Fallback:
-		case kind == '0':
-			numbers = append(numbers, v)
-		case kind != '[' && v.Key == "":
-			last(v)
+	var last []*model.Variant
+	for _, v := range ranked {
+		if kind := firstKind(v); v != u.Fallback && first[kind] == nil {
+			first[kind] = v
+		}
+		if v != u.Fallback && remains(v) {
+			last = append(last, v)
+		} else {
+			variants = append(variants, v)
 		}
 	}
-	if len(numbers) == 2 {
-		if basic, ok := numbers[0].Type.(model.Basic); !ok || basic.Kind == model.Float {
-			last(numbers[0]) // after the integers
-		}
-	}
-	if arrays := arrays(u); len(arrays) > 1 {
-		last(arrays[0]) // whose key decides nothing
-	}
-	return out
-}
-
-// arrays returns the variants of a union without a tag that are arrays, in the order of the model.
-func arrays(u *model.Union) (out []*model.Variant) {
-	for _, v := range u.Variants {
-		if v != u.Fallback && firstKind(v) == '[' {
-			out = append(out, v)
-		}
-	}
-	slices.SortStableFunc(out, func(a, b *model.Variant) int { return a.Rank - b.Rank })
-	return out
+	return append(variants, last...), first['[']
 }
 
 // firstKind returns the first kind of the variant's values, or 0 if there are all.
