@@ -16,8 +16,8 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// Every line of a diff has its line number in the file, equal lines are marked as equal, and lines that are not drawn
-// are the same in both files.
+// A diff makes the new file of the old one: every line has its number in both, equal lines are marked as equal, and lines
+// that are not drawn are the same.
 func TestCompare(t *testing.T) {
 	for seed := range 5000 {
 		r := rand.New(rand.NewPCG(uint64(seed), 3))
@@ -50,60 +50,37 @@ func TestCompare(t *testing.T) {
 			if h.crlf {
 				text = strings.ReplaceAll(text, "\r\n", "\n")
 			}
-			lines := strings.SplitAfter(text, "\n")
-			if lines[len(lines)-1] == "" {
-				lines = lines[:len(lines)-1]
-			}
-			return lines
+			return slices.Collect(strings.Lines(text))
 		}
-		was, is := clean(old), clean(new)
-		o, n := 1, 1
-		same := func(upToOld int) {
-			for ; o < upToOld; o, n = o+1, n+1 {
-				if was[o-1] != is[n-1] {
-					t.Fatalf("%q %q: line %d is not drawn and has changed", old, new, o)
-				}
-			}
-		}
-		line := func(d diffLine) string {
-			if d.noEnd {
-				return d.text
-			}
-			return d.text + "\n"
-		}
-		added, removed := 0, 0
+		was, drawn := clean(old), map[udiff.OpKind]int{}
+		var is []string
+		o := 0
 		for _, hunk := range h.hunks {
-			same(hunk[0].old)
+			is = append(is, was[o:hunk[0].old-1]...)
+			o = hunk[0].old - 1
 			for _, d := range hunk {
-				if d.old != o && d.kind != udiff.Insert || d.new != n && d.kind != udiff.Delete {
-					t.Fatalf("%q %q: %+v at %d, %d", old, new, d, o, n)
+				line := d.text
+				if !d.noEnd {
+					line += "\n"
 				}
 				if d.kind != udiff.Insert {
-					if was[o-1] != line(d) {
-						t.Fatalf("%q %q: %+v, the old line is %q", old, new, d, was[o-1])
+					if o++; d.old != o || was[o-1] != line {
+						t.Fatalf("%q %q: %+v, and line %d was %q", old, new, d, o, was[o-1])
 					}
-					o++
 				}
 				if d.kind != udiff.Delete {
-					if is[n-1] != line(d) {
-						t.Fatalf("%q %q: %+v, the new line is %q", old, new, d, is[n-1])
+					if is = append(is, line); d.new != len(is) {
+						t.Fatalf("%q %q: %+v is line %d", old, new, d, len(is))
 					}
-					n++
 				}
-				switch d.kind {
-				case udiff.Insert:
-					added++
-				case udiff.Delete:
-					removed++
-				}
+				drawn[d.kind]++
 			}
 		}
-		if len(was)-o != len(is)-n {
-			t.Fatalf("%q %q: %d and %d lines at the end", old, new, len(was)-o, len(is)-n)
+		if is = append(is, was[o:]...); !slices.Equal(is, clean(new)) {
+			t.Fatalf("%q %q: the diff makes %q", old, new, is)
 		}
-		same(len(was) + 1)
-		if added != h.added || removed != h.removed {
-			t.Fatalf("%q %q: +%d -%d, counted +%d -%d", old, new, added, removed, h.added, h.removed)
+		if drawn[udiff.Insert] != h.added || drawn[udiff.Delete] != h.removed {
+			t.Fatalf("%q %q: %v, counted +%d -%d", old, new, drawn, h.added, h.removed)
 		}
 	}
 }

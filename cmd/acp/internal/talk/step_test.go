@@ -17,18 +17,18 @@ import (
 // updates nor one whose question the user has not answered.
 func TestSlowSteps(t *testing.T) {
 	for name, test := range map[string]struct {
-		opening func(ctx context.Context, c *acp.AgentConn, s *acp.AgentSession) error
+		opening func(ctx context.Context, s *acp.AgentSession) error
 		opens   bool
 	}{
-		"silent": {func(ctx context.Context, _ *acp.AgentConn, _ *acp.AgentSession) error {
+		"silent": {func(ctx context.Context, _ *acp.AgentSession) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}, false},
-		"slow": {func(context.Context, *acp.AgentConn, *acp.AgentSession) error {
+		"slow": {func(context.Context, *acp.AgentSession) error {
 			time.Sleep(time.Minute)
 			return nil
 		}, true},
-		"talkative": {func(ctx context.Context, _ *acp.AgentConn, s *acp.AgentSession) error {
+		"talkative": {func(ctx context.Context, s *acp.AgentSession) error {
 			for range 10 {
 				time.Sleep(time.Minute)
 				if err := s.Update(ctx, acp.AgentMessageText("history")); err != nil {
@@ -37,7 +37,7 @@ func TestSlowSteps(t *testing.T) {
 			}
 			return nil
 		}, true},
-		"asks": {func(ctx context.Context, c *acp.AgentConn, s *acp.AgentSession) error {
+		"asks": {func(ctx context.Context, s *acp.AgentSession) error {
 			_, err := s.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: "t"}, acp.AllowOnce("y", "Yes"))
 			return err
 		}, true},
@@ -45,19 +45,12 @@ func TestSlowSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				slow := 0
-				agent := served(t, acp.AgentHandlers{
-					LoadSession: func(ctx context.Context, s *acp.AgentSession, _ *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
-						return nil, test.opening(ctx, s.Conn(), s)
-					},
-					NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
-						return &acp.NewSessionResponse{SessionID: "s"}, nil
-					},
-					Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
-						return nil, nil
-					},
-				}, nil)
+				handlers := agentHandlers(nil)
+				handlers.LoadSession = func(ctx context.Context, s *acp.AgentSession, _ *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
+					return nil, test.opening(ctx, s)
+				}
 				c, err := Open(t.Context(), &Options{
-					Agent: agent, Cwd: t.TempDir(), NoReconnect: true, Event: func(e Event) {
+					Agent: served(t, handlers, nil), Cwd: t.TempDir(), NoReconnect: true, Event: func(e Event) {
 						if e.Kind == Slow && e.Text == acp.MethodLoadSession {
 							slow++
 						}
@@ -103,18 +96,12 @@ func TestNoiseIsCounted(t *testing.T) {
 func TestSlowLogin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := 0
-		agent := served(t, acp.AgentHandlers{
-			Authenticate: func(context.Context, *acp.AgentConn, *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
-				time.Sleep(time.Hour)
-				return nil, nil
-			},
-			NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
-				return &acp.NewSessionResponse{SessionID: "s"}, nil
-			},
-			Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
-				return nil, nil
-			},
-		}, &acp.AgentOptions{AuthMethods: []acp.AuthMethod{acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: "k", Name: "K"})}})
+		handlers := agentHandlers(nil)
+		handlers.Authenticate = func(context.Context, *acp.AgentConn, *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
+			time.Sleep(time.Hour)
+			return nil, nil
+		}
+		agent := served(t, handlers, &acp.AgentOptions{AuthMethods: []acp.AuthMethod{acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: "k", Name: "K"})}})
 		c, err := Open(t.Context(), &Options{Agent: agent, Cwd: t.TempDir(), NoReconnect: true, Event: func(e Event) {
 			if e.Kind == Slow && e.Text == acp.MethodAuthenticate {
 				slow++

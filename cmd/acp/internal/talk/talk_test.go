@@ -626,17 +626,11 @@ func TestAsksLocal(t *testing.T) {
 		{"cancelled", write, "", "cancel", "edit failed"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			handlers := agentHandlers(nil)
-			failed := make(chan string, 1)
-			handlers.Prompt = func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-				if err := test.do(context.WithoutCancel(ctx), s); err != nil {
-					failed <- err.Error()
-				} else {
-					failed <- ""
-				}
-				return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
-			}
-			agent := served(t, handlers, nil)
+			failed := make(chan error, 1)
+			agent := served(t, agentHandlers(func(ctx context.Context, s *acp.AgentSession, _ string) error {
+				failed <- test.do(context.WithoutCancel(ctx), s)
+				return nil
+			}), nil)
 			agent.Trusted = false
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -653,8 +647,8 @@ func TestAsksLocal(t *testing.T) {
 			if _, err := session.Prompt(ctx, acp.TextBlock("do it")); err != nil && test.kind != "" {
 				t.Fatal(err)
 			}
-			if got := <-failed; !strings.Contains(got, test.want) || (got == "") != (test.want == "") {
-				t.Errorf("the agent gets %q, want %q", got, test.want)
+			if err := <-failed; (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("the agent gets %v, want %q", err, test.want)
 			}
 			for item := range client.States().Of(session.ID()).Snapshot().Items() {
 				if call, ok := item.Variant.(*view.ToolCall); ok {
@@ -710,13 +704,11 @@ func TestQuestionsEndWithTheirTurn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked, failed := make(chan struct{}), make(chan error, 1)
-			handlers := agentHandlers(nil)
-			handlers.Prompt = func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+			agent := served(t, agentHandlers(func(ctx context.Context, s *acp.AgentSession, _ string) error {
 				go func() { failed <- ask(context.WithoutCancel(ctx), s) }()
 				<-asked
-				return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
-			}
-			agent := served(t, handlers, &acp.AgentOptions{Experimental: acp.AllFeatures})
+				return nil
+			}), &acp.AgentOptions{Experimental: acp.AllFeatures})
 			agent.Trusted = false
 			client := open(t, &Options{Agent: agent, Cwd: dir, RemoteFiles: true, RemoteTerminals: true, Subagents: true,
 				Findings: func(conformance.Finding) {}, // the agent is at fault
