@@ -170,7 +170,7 @@ func newItemEvent(item *view.Item, sent *view.Snapshot) *itemEvent {
 				e.Append = added
 				return e
 			}
-			e.Text = clipText(blocksText(v.Content))
+			e.Text = clip(blocksText(v.Content), maxItemText)
 			return e
 		}
 		e.Text = blocksText(v.Content)
@@ -182,20 +182,20 @@ func newItemEvent(item *view.Item, sent *view.Snapshot) *itemEvent {
 		case v.Unfinished:
 			e.Status = "unfinished"
 		}
-		e.Text = clipText(item.String())
+		e.Text = clip(item.String(), maxItemText)
 		if v.Permission != nil {
 			e.Text += "\n" + permissionText(v.Permission)
 		}
 	case *view.Compaction:
-		e.Kind, e.Status, e.Text = "compaction", string(v.Status), clipText(v.Summary.Text())
+		e.Kind, e.Status, e.Text = "compaction", string(v.Status), clip(v.Summary.Text(), maxItemText)
 	case *view.Subagent:
-		e.Kind, e.Title, e.Text = "subagent", v.Title.Value(), clipText(item.String())
+		e.Kind, e.Title, e.Text = "subagent", v.Title.Value(), clip(item.String(), maxItemText)
 	case *view.SessionMessage:
-		e.Kind, e.Text = "message", clipText(v.Text())
+		e.Kind, e.Text = "message", clip(v.Text(), maxItemText)
 	case *view.Notice:
 		e.Kind, e.Title, e.Text = "notice", v.Title, v.Description.Value()
 	default:
-		e.Kind, e.Text = "unknown", clipText(item.String())
+		e.Kind, e.Text = "unknown", clip(item.String(), maxItemText)
 	}
 	return e
 }
@@ -245,10 +245,10 @@ func planText(s *view.Snapshot) string {
 	return b.String()
 }
 
-// clipText bounds a text that is sent again with each change.
-func clipText(text string) string {
-	if len(text) > maxItemText {
-		return strings.ToValidUTF8(text[:maxItemText], "") + "…"
+// clip bounds a text, in bytes.
+func clip(text string, most int) string {
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "…"
 	}
 	return text
 }

@@ -215,7 +215,7 @@ func (s *serves) create(req *acp.CreateTerminalRequest) (*acp.CreateTerminalResp
 	s.created++
 	id := acp.TerminalID(fmt.Sprintf("simulated-%d", s.created))
 	line := strings.Join(append([]string{"simulated:", req.Command}, req.Args...), " ") + "\n"
-	s.simulated[id] = clipText(line)
+	s.simulated[id] = clip(line, maxItemText)
 	return &acp.CreateTerminalResponse{TerminalID: id}, nil
 }
 

@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -230,8 +229,8 @@ func (s *source) addMessage(row *rowEvent, e *recording.Entry, line []byte) {
 	}
 	s.joiner.Join(m, e.Time)
 	s.stats.Add(m)
-	row.Kind, row.Method, row.ID, row.Session, row.Update, row.Message = string(m.Kind), clipName(m.Method),
-		clipName(m.ID), clipName(m.Session), clipName(m.Update), clipName(m.Item)
+	row.Kind, row.Method, row.ID, row.Session, row.Update, row.Message = string(m.Kind), clip(m.Method, maxName),
+		clip(m.ID, maxName), clip(m.Session, maxName), clip(m.Update, maxName), clip(m.Item, maxName)
 	if m.Kind == "" {
 		row.Kind = "invalid"
 	}
@@ -281,13 +280,6 @@ const maxUnanswered = 1000
 // maxName bounds the names in a row, which an agent chooses.
 const maxName = 300
 
-func clipName(text string) string {
-	if len(text) > maxName {
-		return strings.ToValidUTF8(text[:maxName], "") + "…"
-	}
-	return text
-}
-
 // rowRaw is the number of bytes of a line that a page gets without asking.
 const rowRaw = 4 << 10
 
@@ -296,12 +288,8 @@ func setText(row *rowEvent, line []byte, limit int) {
 	row.Size = len(line)
 	row.Bytes = !utf8.Valid(line)
 	if row.Cut = len(line) > limit; row.Cut {
-		line = line[:limit]
-		for len(line) > 0 && !row.Bytes && !utf8.Valid(line[max(0, len(line)-utf8.UTFMax):]) {
-			line = line[:len(line)-1] // not in the middle of a character
-			if len(line) <= limit-utf8.UTFMax {
-				break
-			}
+		if line = line[:limit]; !row.Bytes {
+			line = bytes.ToValidUTF8(line, nil) // not in the middle of a character
 		}
 	}
 	row.Raw = string(line)

@@ -22,9 +22,9 @@ type Stats struct {
 	last            time.Duration
 	timed           bool
 	methods         map[methodKey]*methodStats
-	sessions        map[string]*sessionStats
-	order           []string // of the sessions
-	skipped         int      // messages of methods and sessions beyond the limits
+	sessions        map[string]*SessionStats
+	order           []*SessionStats
+	skipped         int // messages of methods and sessions beyond the limits
 }
 
 // methodKey is a method with its sender. Responses are counted with their requests.
@@ -35,21 +35,9 @@ type methodKey struct {
 }
 
 type methodStats struct {
-	count, bytes             int
-	answers, errors, answerB int
-	timed                    int // responses with a delay
-	delays                   []time.Duration
-}
-
-// sessionStats is what an agent reports about a session.
-type sessionStats struct {
-	messages, prompts int
-	used, size        float64 // tokens, by the last usage_update
-	hasUsed           bool
-	cost              float64 // the last one reported; it is cumulative
-	currency          string
-	reports           int                // responses to prompts with usage
-	tokens            map[string]float64 // their sum
+	MethodStats
+	timed  int // responses with a delay
+	delays []time.Duration
 }
 
 // The limits for separate counts.
@@ -60,7 +48,7 @@ const (
 
 // NewStats returns empty statistics.
 func NewStats() *Stats {
-	return &Stats{methods: map[methodKey]*methodStats{}, sessions: map[string]*sessionStats{}}
+	return &Stats{methods: map[methodKey]*methodStats{}, sessions: map[string]*SessionStats{}}
 }
 
 // Add counts a message.
@@ -92,18 +80,18 @@ func (s *Stats) method(m *Message) {
 			s.skipped++
 			return
 		}
-		c = &methodStats{}
+		c = &methodStats{MethodStats: MethodStats{From: key.sender.String(), Method: key.method, Update: key.update}}
 		s.methods[key] = c
 	}
 	if !answer {
-		c.count++
-		c.bytes += len(m.Text) + 1
+		c.Count++
+		c.Bytes += len(m.Text) + 1
 		return
 	}
-	c.answers++
-	c.answerB += len(m.Text) + 1
+	c.Answers++
+	c.AnswerBytes += len(m.Text) + 1
 	if m.Kind == conformance.ErrorReply {
-		c.errors++
+		c.Errors++
 	}
 	if m.Delayed {
 		if c.timed++; len(c.delays) < maxDelays {
@@ -125,31 +113,28 @@ func (s *Stats) session(m *Message) {
 			s.skipped++
 			return
 		}
-		c = &sessionStats{tokens: map[string]float64{}}
+		c = &SessionStats{ID: id, Usage: map[string]float64{}}
 		s.sessions[id] = c
-		s.order = append(s.order, id)
+		s.order = append(s.order, c)
 	}
-	c.messages++
+	c.Messages++
 	prompt := m.Method == "session/prompt"
 	if prompt && m.Kind == conformance.Request {
-		c.prompts++
+		c.Prompts++
 	}
 	if update := m.decoded.Update; update != nil && m.Update == "usage_update" {
-		if update.Used != nil {
-			c.used, c.hasUsed = *update.Used, true
-		}
-		if update.Size != nil {
-			c.size = *update.Size
-		}
+		c.ContextUsed = cmp.Or(update.Used, c.ContextUsed)
+		c.ContextSize = cmp.Or(update.Size, c.ContextSize, new(float64))
 		if update.Cost != nil {
-			c.cost, c.currency = update.Cost.Amount, clip(update.Cost.Currency, 20)
+			c.Cost = map[string]float64{clip(update.Cost.Currency, 20): update.Cost.Amount}
+			delete(c.Cost, "")
 		}
 	}
 	if usage := m.decoded.Usage; prompt && m.Kind == conformance.Response && usage != nil {
-		c.reports++
+		c.UsageReports++
 		for _, name := range slices.Sorted(maps.Keys(usage)) {
-			if n, err := strconv.ParseFloat(string(usage[name]), 64); err == nil && (len(c.tokens) < 20 || c.tokens[name] > 0) {
-				c.tokens[name] += n
+			if n, err := strconv.ParseFloat(string(usage[name]), 64); err == nil && (len(c.Usage) < 20 || c.Usage[name] > 0) {
+				c.Usage[name] += n
 			}
 		}
 	}
@@ -193,7 +178,7 @@ type (
 		P99 float64 `json:"p99"`
 		Max float64 `json:"max"`
 	}
-	// SessionStats has those of a session.
+	// SessionStats has what an agent reports about a session. The context and the cost are the last ones.
 	SessionStats struct {
 		ID           string             `json:"id,omitempty"`
 		Messages     int                `json:"messages"`
@@ -222,10 +207,7 @@ func (s *Stats) Document() Document {
 	})
 	for _, key := range keys {
 		c := s.methods[key]
-		m := MethodStats{
-			From: key.sender.String(), Method: key.method, Update: key.update,
-			Count: c.count, Bytes: c.bytes, Answers: c.answers, Errors: c.errors, AnswerBytes: c.answerB,
-		}
+		m := c.MethodStats
 		if n := len(c.delays); n > 0 {
 			slices.Sort(c.delays)
 			at := func(part float64) float64 { return *milliseconds(c.delays[min(n-1, int(part*float64(n)))]) }
@@ -233,22 +215,14 @@ func (s *Stats) Document() Document {
 		}
 		doc.Methods = append(doc.Methods, m)
 	}
-	for _, id := range s.order {
-		c := s.sessions[id]
-		out := SessionStats{ID: id, Messages: c.messages, Prompts: c.prompts, UsageReports: c.reports}
-		if c.hasUsed {
-			out.ContextUsed, out.ContextSize = &c.used, &c.size
-		}
-		doc.Total.Messages += c.messages
-		doc.Total.Prompts += c.prompts
-		if c.currency != "" {
-			out.Cost = map[string]float64{c.currency: c.cost}
-			doc.Total.Cost = sum(doc.Total.Cost, out.Cost)
-		}
-		if c.reports > 0 {
-			out.Usage = c.tokens
-			doc.Total.UsageReports += c.reports
-			doc.Total.Usage = sum(doc.Total.Usage, out.Usage)
+	for _, c := range s.order {
+		doc.Total.Messages += c.Messages
+		doc.Total.Prompts += c.Prompts
+		doc.Total.UsageReports += c.UsageReports
+		doc.Total.Cost, doc.Total.Usage = sum(doc.Total.Cost, c.Cost), sum(doc.Total.Usage, c.Usage)
+		out := *c
+		if out.ContextUsed == nil {
+			out.ContextSize = nil
 		}
 		doc.Sessions = append(doc.Sessions, out)
 	}
