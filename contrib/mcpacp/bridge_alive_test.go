@@ -2,8 +2,10 @@ package mcpacp
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -82,6 +84,31 @@ func TestMOA20_SilentCall(t *testing.T) {
 			t.Errorf("got %v, %s", recorder.Header(), got)
 		}
 	})
+}
+
+// Of more connections than a bridge may have, the oldest that have not shown a token are closed.
+func TestConnections(t *testing.T) {
+	var c conns
+	var others []net.Conn
+	for i := range maxConns + 10 {
+		ours, other := net.Pipe()
+		defer other.Close()
+		others = append(others, other)
+		c.changed(ours, http.StateNew)
+		if i == 2 {
+			c.known(c.context(t.Context(), ours))
+		}
+	}
+	for i, other := range others {
+		_ = other.SetReadDeadline(time.Unix(1, 0)) // an error if ours is closed
+		_, err := other.Read(make([]byte, 1))
+		if closed := errors.Is(err, io.EOF); closed != (i <= 10 && i != 2) {
+			t.Errorf("connection %d: %v", i, err)
+		}
+	}
+	if len(c.open) != maxConns {
+		t.Errorf("%d are open", len(c.open))
+	}
 }
 
 // stalled is the response to a client that neither sends its body nor reads.

@@ -270,7 +270,7 @@ func TestMOA18_ClosedResponse(t *testing.T) {
 	}
 }
 
-// Whoever opens connections without end has a bounded number of them, and keeps nobody out who knows the token.
+// Whoever opens connections without end keeps nobody out who knows the token.
 func TestManyConnections(t *testing.T) {
 	p := startBridged(t)
 	offer := p.provide(t, newTools().Server)
@@ -285,15 +285,6 @@ func TestManyConnections(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 	if got := call(); !strings.HasPrefix(got, "200 ") {
 		t.Errorf("beside them, a call got %s", got)
-	}
-	closed := 0
-	for _, conn := range open[:len(open)-256] { // the bridge closes the oldest
-		if _, err := conn.Read(make([]byte, 1)); err != nil {
-			closed++
-		}
-	}
-	if closed != len(open)-256 {
-		t.Errorf("%d were closed", closed)
 	}
 	for _, conn := range open {
 		conn.Close()
