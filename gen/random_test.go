@@ -33,22 +33,19 @@ const (
 func TestRandomSchemas(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	mixer := must.Get(sample.NewMixer("testdata/constructs/*.json"))(t)
-	r := &randomSchemas{t: t, mixer: mixer, check: newChecker(t)}
+	r := &randomSchemas{t, mixer, newChecker(t), map[string]int{}}
 	count := cmp.Or(*schemaCount, tier.Pick(0, 12, 80, 4000))
 	for done := 0; done < count; done += inProgram {
 		r.try(*schemaSeed+uint64(done), min(inProgram, count-done))
 	}
-	t.Logf("%d schemas: %d accepted, %d of them endless for the validator, %d refused with their place; %d values: %d valid, %d tolerated, %d refused or repaired",
-		count, r.accepted, r.unjudged, r.refused, r.valid+r.tolerated+r.invalid, r.valid, r.tolerated, r.invalid)
+	t.Logf("%d schemas: %v", count, r.count)
 }
 
 type randomSchemas struct {
-	t                         *testing.T
-	mixer                     *sample.Mixer
-	check                     *checker
-	accepted, refused         int
-	unjudged                  int // of those accepted
-	valid, tolerated, invalid int
+	t     *testing.T
+	mixer *sample.Mixer
+	check *checker
+	count map[string]int // of schemas and values of a kind
 }
 
 // candidate is a schema with the code generated for it.
@@ -81,9 +78,7 @@ func (r *randomSchemas) try(seed uint64, count int) {
 	for batch := range slices.Chunk(accepted, inPackage) {
 		number := program.add(r.t, r.together(batch))
 		for _, c := range batch {
-			for _, v := range r.values(c) {
-				program.try(fmt.Sprintf("seed %d: %s", c.seed, c.document), task{number, v.definition, v.text}, v.compare)
-			}
+			r.values(c, program, number)
 		}
 	}
 	program.run(r.t)
@@ -95,14 +90,14 @@ func (r *randomSchemas) acceptable(c *candidate) bool {
 		if problem := misplaced(c.document, c.err); problem != nil {
 			r.fail(c, "refused without its place: %v", problem)
 		}
-		r.refused++
+		r.count["refused"]++
 		return false
 	}
 	if _, err := r.check.check(c.files); err != nil {
 		r.fail(c, "it does not compile: %v", err)
 		return false
 	}
-	r.accepted++
+	r.count["accepted"]++
 	return true
 }
 
@@ -129,40 +124,31 @@ type trial struct {
 	valid, tolerated bool
 }
 
-// values makes values for each definition of a candidate.
-func (r *randomSchemas) values(c *candidate) (out []trial) {
+// values tries values of each definition of a candidate with the generated package of that number.
+func (r *randomSchemas) values(c *candidate, program *binary, number int) {
 	judge, err := sample.Load(string(c.document))
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	for _, definition := range slices.Sorted(maps.Keys(c.definitions)) {
 		if err := judge.Check(definition); err != nil && strings.Contains(err.Error(), "infinite loop") {
-			r.unjudged++
-			return nil // a branch that contains itself has no values, but the validator does not notice this
+			r.count["endless for the validator"]++
+			return // a branch that contains itself has no values, but the validator does not notice this
 		} else if err != nil {
 			r.fail(c, "it was accepted, and is not a schema: %v", err)
-			return nil
+			return
 		}
 		add := func(v any) {
 			text, err := json.Marshal(v)
 			if err != nil {
 				r.t.Fatal(err)
 			}
-			value := trial{
-				candidate: c, judge: judge, definition: definition, text: text,
-				valid: judge.Valid(definition, v), tolerated: judge.Tolerated(definition, v),
-			}
-			switch {
-			case value.valid && !value.tolerated:
+			value := &trial{c, judge, definition, text, judge.Valid(definition, v), judge.Tolerated(definition, v)}
+			if value.valid && !value.tolerated {
 				r.fail(c, "%s: %s is valid and not tolerated: the judge is wrong", definition, text)
-			case value.valid:
-				r.valid++
-			case value.tolerated:
-				r.tolerated++
-			default:
-				r.invalid++
 			}
-			out = append(out, value)
+			r.count[fmt.Sprintf("values, valid %v, tolerated %v", value.valid, value.tolerated)]++
+			program.try(fmt.Sprintf("seed %d: %s", c.seed, c.document), task{number, definition, text}, value.compare)
 		}
 		drawer := sample.NewSmallMaker(judge, c.seed)
 		for range 8 {
@@ -176,7 +162,6 @@ func (r *randomSchemas) values(c *candidate) (out []trial) {
 			}
 		}
 	}
-	return out
 }
 
 // compare returns an error if the outcome for a value is wrong.

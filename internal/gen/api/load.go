@@ -80,8 +80,12 @@ func handWritten(files []*ast.File) string {
 			case *ast.TypeSpec:
 				declared[n.Name.Name] = true
 			case *ast.FuncType:
-				for _, name := range typeParams(n) {
-					declared[name.Name] = true
+				if n.TypeParams != nil {
+					for _, param := range n.TypeParams.List {
+						for _, name := range param.Names {
+							declared[name.Name] = true
+						}
+					}
 				}
 			case *ast.StarExpr:
 				if id, ok := n.X.(*ast.Ident); ok && types.Universe.Lookup(id.Name) == nil {
@@ -99,16 +103,6 @@ func handWritten(files []*ast.File) string {
 		}
 	}
 	return out.String()
-}
-
-func typeParams(f *ast.FuncType) []*ast.Ident {
-	var out []*ast.Ident
-	if f.TypeParams != nil {
-		for _, param := range f.TypeParams.List {
-			out = append(out, param.Names...)
-		}
-	}
-	return out
 }
 
 // marker is the name of the field of types that only hand-written files declare.
