@@ -201,30 +201,56 @@ func (x *ClientCapabilities) serves(method string) bool {
 	return true
 }
 
+// lacksForEachCreateElicitationRequest returns the capability that an item of list needs and x does not have, or "".
+func (x *ClientCapabilities) lacksForEachCreateElicitationRequest(list []CreateElicitationRequest) string {
+	for _, item := range list {
+		switch item.Variant.(type) {
+		case *CreateElicitationRequestForm:
+			if !x.Elicitation.Value().Form.Present() {
+				return "elicitation.form"
+			}
+		case *CreateElicitationRequestURL:
+			if !x.Elicitation.Value().URL.Present() {
+				return "elicitation.url"
+			}
+		}
+	}
+	return ""
+}
+
 // lacksForCreateElicitation returns the capability that a call of elicitation/create needs and x does not have, or "".
 func (x *ClientCapabilities) lacksForCreateElicitation(req *CreateElicitationRequest) string {
-	switch req.Variant.(type) {
-	case *CreateElicitationRequestForm:
-		return lacking(true, x.Elicitation.Value().Form.Present(), "elicitation.form")
-	case *CreateElicitationRequestURL:
-		return lacking(true, x.Elicitation.Value().URL.Present(), "elicitation.url")
+	return x.lacksForEachCreateElicitationRequest([]CreateElicitationRequest{*req})
+}
+
+// lacksForEachSessionUpdate returns the capability that an item of list needs and x does not have, or "".
+func (x *ClientCapabilities) lacksForEachSessionUpdate(list []SessionUpdate) string {
+	for _, item := range list {
+		switch item.Variant.(type) {
+		case *SessionUpdatePlanUpdate, *SessionUpdatePlanRemoved:
+			if !x.Plan.Present() {
+				return "plan"
+			}
+		case *SessionUpdateNotice:
+			if !x.Session.Value().Notices.Present() {
+				return "session.notices"
+			}
+		case *SessionUpdateCompactionUpdate, *SessionUpdateCompactionSummaryChunk:
+			if !x.Session.Value().Compaction.Present() {
+				return "session.compaction"
+			}
+		case *SessionUpdateSubagentUpdate, *SessionUpdateSessionMessage, *SessionUpdateSessionMessageChunk:
+			if !x.Subagents.Present() {
+				return "subagents"
+			}
+		}
 	}
 	return ""
 }
 
 // lacksForSessionUpdate returns the capability that a call of session/update needs and x does not have, or "".
 func (x *ClientCapabilities) lacksForSessionUpdate(n *SessionNotification) string {
-	switch n.Update.Variant.(type) {
-	case *SessionUpdatePlanUpdate, *SessionUpdatePlanRemoved:
-		return lacking(true, x.Plan.Present(), "plan")
-	case *SessionUpdateNotice:
-		return lacking(true, x.Session.Value().Notices.Present(), "session.notices")
-	case *SessionUpdateCompactionUpdate, *SessionUpdateCompactionSummaryChunk:
-		return lacking(true, x.Session.Value().Compaction.Present(), "session.compaction")
-	case *SessionUpdateSubagentUpdate, *SessionUpdateSessionMessage, *SessionUpdateSessionMessageChunk:
-		return lacking(true, x.Subagents.Present(), "subagents")
-	}
-	return ""
+	return x.lacksForEachSessionUpdate([]SessionUpdate{n.Update})
 }
 
 // lacksForCompleteElicitation returns the capability that a call of elicitation/complete needs and x does not have, or

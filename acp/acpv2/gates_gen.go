@@ -188,15 +188,26 @@ func (x *ClientCapabilities) serves(method string) bool {
 	return true
 }
 
-// lacksForCreateElicitation returns the capability that a call of elicitation/create needs and x does not have, or "".
-func (x *ClientCapabilities) lacksForCreateElicitation(req *CreateElicitationRequest) string {
-	switch req.Variant.(type) {
-	case *CreateElicitationRequestForm:
-		return lacking(true, x.Elicitation.Value().Form.Present(), "elicitation.form")
-	case *CreateElicitationRequestURL:
-		return lacking(true, x.Elicitation.Value().URL.Present(), "elicitation.url")
+// lacksForEachCreateElicitationRequest returns the capability that an item of list needs and x does not have, or "".
+func (x *ClientCapabilities) lacksForEachCreateElicitationRequest(list []CreateElicitationRequest) string {
+	for _, item := range list {
+		switch item.Variant.(type) {
+		case *CreateElicitationRequestForm:
+			if !x.Elicitation.Value().Form.Present() {
+				return "elicitation.form"
+			}
+		case *CreateElicitationRequestURL:
+			if !x.Elicitation.Value().URL.Present() {
+				return "elicitation.url"
+			}
+		}
 	}
 	return ""
+}
+
+// lacksForCreateElicitation returns the capability that a call of elicitation/create needs and x does not have, or "".
+func (x *ClientCapabilities) lacksForCreateElicitation(req *CreateElicitationRequest) string {
+	return x.lacksForEachCreateElicitationRequest([]CreateElicitationRequest{*req})
 }
 
 // lacksForCompleteElicitation returns the capability that a call of elicitation/complete needs and x does not have, or

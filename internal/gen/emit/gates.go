@@ -1,7 +1,6 @@
 package emit
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/dave/jennifer/jen"
@@ -148,124 +147,79 @@ func lacksName(m *model.Method) string { return "lacksFor" + m.Go }
 
 // lacks writes the function that returns the capability that a call of m lacks.
 func (g *generator) lacks(f *jen.File, caps string, m *model.Method) {
-	refuse := func(path []*model.Field) jen.Code {
-		return jen.If(jen.Op("!").Add(isAdvertised(jen.Id("x"), path))).Block(jen.Return(jen.Lit(model.DottedPath(path))))
-	}
-	lacking := func(needed *jen.Statement, path []*model.Field) jen.Code {
-		return jen.Id("lacking").Call(needed, isAdvertised(jen.Id("x"), path), jen.Lit(model.DottedPath(path)))
-	}
 	params := jen.Id(paramName(m))
-	var body []jen.Code
-	var tests []jen.Code // expressions that are the missing capability, or "", after body
-	flush := func() {
-		if len(tests) > 0 {
-			body = append(body, jen.If(jen.Id("missing").Op(":=").Add(firstOf(tests)), jen.Id("missing").Op("!=").Lit("")).
-				Block(jen.Return(jen.Id("missing"))))
-			tests = nil
-		}
+	var tests []jen.Code // expressions that are the missing capability, or ""
+	lacking := func(needed *jen.Statement, path []*model.Field) {
+		tests = append(tests,
+			jen.Id("lacking").Call(needed, isAdvertised(jen.Id("x"), path), jen.Lit(model.DottedPath(path))))
 	}
 	if len(m.Capability) > 0 {
-		tests = append(tests, lacking(jen.True(), m.Capability))
+		lacking(jen.True(), m.Capability)
 	}
 	for i, need := range m.Needs {
-		list, _ := fieldType(need.Field).(model.Slice)
-		item, ofUnions := list.Elem.(model.Named)
 		switch {
 		case need.Field == nil && need.Variant == nil:
-			tests = append(tests, lacking(jen.True(), need.Capability))
+			lacking(jen.True(), need.Capability)
 		case need.Variant == nil:
-			tests = append(tests, lacking(isSet(params, need.Field), need.Capability))
-		case i > 0 && m.Needs[i-1].Variant != nil && m.Needs[i-1].Field == need.Field:
-			// It belongs to the case before it.
-		case ofUnions:
-			each := "lacksForEach" + item.Decl.Base().Go
-			test := g.lacksVariant(jen.Id("list"), m.Needs[i:], refuse)
-			switch known, ok := g.each[caps+each]; {
-			case ok && known != jen.Add(test).GoString(): // another method needs other capabilities for the same items
-				flush()
-				body = append(body, g.lacksVariant(listOf(params, need.Field), m.Needs[i:], refuse))
-				continue
-			case !ok:
-				g.each[caps+each] = jen.Add(test).GoString()
-				add(f, append(comment(wrap(each+" returns the capability that an item of list needs and x does not have, or \"\".",
-					"", "", width-3)),
-					method(caps).Id(each).Params(jen.Id("list").Index().Add(g.goType(item))).String().
-						Block(test, jen.Return(jen.Lit(""))))...)
-			}
-			tests = append(tests, jen.Id("x").Dot(each).Call(listOf(params, need.Field)))
-		default:
-			flush()
-			refuse := refuse
-			other := func(n model.Need) bool { return n.Variant == nil || n.Field != need.Field }
-			if !slices.ContainsFunc(m.Needs[i:], other) {
-				refuse = func(path []*model.Field) jen.Code { return jen.Return(lacking(jen.True(), path)) }
-			}
-			body = append(body, g.lacksVariant(params, m.Needs[i:], refuse))
+			lacking(isSet(params, need.Field), need.Capability)
+		case i == 0 || m.Needs[i-1].Variant == nil || m.Needs[i-1].Field != need.Field: // the first of these variants
+			tests = append(tests, jen.Id("x").Dot(g.lacksForEach(f, caps, m, m.Needs[i:])).Call(listOf(params, m, need.Field)))
 		}
 	}
-	body = append(body, jen.Return(firstOf(tests)))
+	missing := tests[0]
+	if len(tests) > 1 {
+		missing = jen.Qual("cmp", "Or").Add(eachOnALine("()", tests...))
+	}
 	doc := wrap(lacksName(m)+" returns the capability that a call of "+m.Name+" needs and x does not have, or \"\".", "",
 		"", width-3)
 	add(f, append(comment(doc), method(caps).Id(lacksName(m)).
-		Params(params.Clone().Op("*").Id(m.Params.Base().Go)).String().Block(body...))...)
+		Params(params.Clone().Op("*").Id(m.Params.Base().Go)).String().Block(jen.Return(missing)))...)
 }
 
-// firstOf returns the first string that is not empty.
-func firstOf(strings []jen.Code) jen.Code {
-	switch len(strings) {
-	case 0:
-		return jen.Lit("")
-	case 1:
-		return strings[0]
-	}
-	return jen.Qual("cmp", "Or").Custom(jen.Options{Open: "(\n", Close: ",\n)", Separator: ",\n"}, strings...)
-}
-
-// fieldType returns the type of a field, or nil if there is none. listOf returns the list that a field of params holds.
-func fieldType(f *model.Field) model.Type {
+// listOf returns the values of a field of the parameters, or the parameters, as a list.
+func listOf(params *jen.Statement, m *model.Method, f *model.Field) *jen.Statement {
 	if f == nil {
-		return nil
+		return jen.Index().Id(m.Params.Base().Go).Values(jen.Op("*").Add(params))
 	}
-	return f.Type
-}
-
-func listOf(params *jen.Statement, f *model.Field) *jen.Statement {
-	list := params.Clone().Dot(f.Go)
+	value := params.Clone().Dot(f.Go)
 	if f.Opt() {
-		list = list.Dot("Value").Call()
-	}
-	return list
-}
-
-// lacksVariant returns the test of the variants at the beginning of needs, which belong to one union.
-func (g *generator) lacksVariant(params *jen.Statement, needs []model.Need,
-	refuse func([]*model.Field) jen.Code) jen.Code {
-	field := needs[0].Field
-	test := func(union *jen.Statement) jen.Code {
-		return jen.Switch(union.Dot("Variant").Assert(jen.Type())).BlockFunc(func(cases *jen.Group) {
-			for i := 0; i < len(needs) && needs[i].Field == field && needs[i].Variant != nil; {
-				types := []jen.Code{jen.Op("*").Id(needs[i].Variant.Go)}
-				same := model.DottedPath(needs[i].Capability)
-				first := needs[i]
-				for i++; i < len(needs) && needs[i].Field == field && needs[i].Variant != nil &&
-					model.DottedPath(needs[i].Capability) == same; i++ {
-					types = append(types, jen.Op("*").Id(needs[i].Variant.Go))
-				}
-				cases.Case(types...).Block(refuse(first.Capability))
-			}
-		})
-	}
-	if field == nil {
-		return test(params.Clone())
-	}
-	if _, slice := field.Type.(model.Slice); slice { // params is the list
-		return jen.For(jen.List(jen.Id("_"), jen.Id("item")).Op(":=").Range().Add(params)).Block(test(jen.Id("item")))
-	}
-	value := params.Clone().Dot(field.Go)
-	if field.Opt() {
 		value = value.Dot("Value").Call()
 	}
-	return test(value)
+	if _, slice := f.Type.(model.Slice); slice {
+		return value
+	}
+	return jen.Index().Id(declOf(f.Type).Base().Go).Values(value)
+}
+
+// lacksForEach writes the test of the variants at the beginning of needs, which belong to one union, and returns its
+// name. Methods that need the same share it.
+func (g *generator) lacksForEach(f *jen.File, caps string, m *model.Method, needs []model.Need) string {
+	union := needs[0].Variant.Union.Go
+	of := func(n model.Need) bool { return n.Variant != nil && n.Field == needs[0].Field }
+	test := jen.Switch(jen.Id("item").Dot("Variant").Assert(jen.Type())).BlockFunc(func(cases *jen.Group) {
+		for i := 0; i < len(needs) && of(needs[i]); {
+			path := needs[i].Capability
+			var types []jen.Code
+			for ; i < len(needs) && of(needs[i]) && model.DottedPath(needs[i].Capability) == model.DottedPath(path); i++ {
+				types = append(types, jen.Op("*").Id(needs[i].Variant.Go))
+			}
+			cases.Case(types...).Block(jen.If(jen.Op("!").Add(isAdvertised(jen.Id("x"), path))).
+				Block(jen.Return(jen.Lit(model.DottedPath(path)))))
+		}
+	})
+	name, text := "lacksForEach"+union, test.GoString()
+	if known := g.each[caps+name]; known != "" && known != text {
+		name += "Of" + m.Go
+	}
+	if g.each[caps+name] == "" {
+		g.each[caps+name] = text
+		doc := wrap(name+" returns the capability that an item of list needs and x does not have, or \"\".", "", "", width-3)
+		add(f, append(comment(doc),
+			method(caps).Id(name).Params(jen.Id("list").Index().Id(union)).String().Block(
+				jen.For(jen.List(jen.Id("_"), jen.Id("item")).Op(":=").Range().Id("list")).Block(test),
+				jen.Return(jen.Lit(""))))...)
+	}
+	return name
 }
 
 // isSet returns the condition that a field of the parameters is sent, even if it is empty.
@@ -302,8 +256,7 @@ func (g *generator) derive(f *jen.File, r role, caps string, groups []*capabilit
 			handlers = append(handlers, jen.Id("handler").Values(jen.Lit(m.Go), jen.Id("h").Dot(m.Go).Op("!=").Nil()))
 		}
 		body = append(body, jen.If(
-			jen.List(jen.Id("all"), jen.Err()).Op(":=").Id("allOrNone").Custom(
-				jen.Options{Open: "(\n", Close: ",\n)", Separator: ",\n"}, handlers...),
+			jen.List(jen.Id("all"), jen.Err()).Op(":=").Id("allOrNone").Add(eachOnALine("()", handlers...)),
 			jen.Err().Op("!=").Nil(),
 		).Block(jen.Return(jen.Id("x"), jen.Err())).Else().If(jen.Id("all")).Block(set...))
 	}
