@@ -208,7 +208,7 @@ func serveStdio(text string) {
 	s.happen("end", &received{}, do)
 }
 
-// overHTTP is a script over HTTP. It has one session, a new one after each initialize.
+// scriptOverHTTP is a script over HTTP. It has one session, a new one after each initialize.
 type scriptOverHTTP struct {
 	*script
 	session int // 0 means that it was forgotten
@@ -353,7 +353,7 @@ func bad(t *testing.T, with map[string]string, text string) []acp.MCPServer {
 		defaults := scriptDefaults + "notifications/initialized: status 202\nunknown: status 404\nask: says answer $n"
 		server := httptest.NewServer(&scriptOverHTTP{script: newScript(text, defaults)})
 		t.Cleanup(server.Close)
-		return []acp.MCPServer{acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "bad", URL: server.URL})}
+		return []acp.MCPServer{declareHTTP("bad", server.URL)}
 	}
 	tier.Need(t, tier.Normal)
 	declared := server(t, "bad", text)
