@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/acpgo/sdk/acp"
@@ -206,7 +207,7 @@ func (p *Policy) RuleFor(req Request, kind acp.PermissionOptionKind, memory Memo
 	if stored && (f.agent == "" || f.cwd == "") {
 		return Rule{}, errors.New("unknown agent name or working directory")
 	}
-	if containsStar(f.agent) || containsStar(f.tool) || containsStar(f.declared) {
+	if strings.Contains(f.agent+f.tool+f.declared, "*") {
 		return Rule{}, errors.New("a name contains *")
 	}
 	if f.tool != "" {
@@ -234,5 +235,3 @@ func (p *Policy) RuleFor(req Request, kind acp.PermissionOptionKind, memory Memo
 	}
 	return rule, nil
 }
-
-func containsStar(text string) bool { return bytes.IndexByte([]byte(text), '*') >= 0 }
