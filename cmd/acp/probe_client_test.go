@@ -58,9 +58,7 @@ func badClient() {
 			io.WriteString(in, "Welcome to the client!\n{\n[]\n")
 		}
 	case "forks":
-		for _, args := range [][]string{{"sleep", "1000"}, {"setsid", "sleep", "1000"}} {
-			exec.Command(args[0], args[1:]...).Start()
-		}
+		forks()
 	case "stays":
 		signal.Ignore(syscall.SIGTERM, os.Interrupt)
 		for {

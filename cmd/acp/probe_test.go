@@ -43,9 +43,7 @@ func badAgent() {
 			}
 		}()
 	case "forks":
-		for _, args := range [][]string{{"sleep", "1000"}, {"setsid", "sleep", "1000"}} {
-			exec.Command(args[0], args[1:]...).Start()
-		}
+		forks()
 	case "stays":
 		signal.Ignore(syscall.SIGTERM)
 	}
@@ -69,11 +67,8 @@ func badAgent() {
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"No"}}`+"\n", m.ID)
 		case how == "huge" && m.Method == "initialize":
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":1,"x":"`, m.ID)
-			for text := strings.Repeat("x", 1<<20); len(text) > 0; {
-				for range 100 {
-					io.WriteString(os.Stdout, text)
-				}
-				break
+			for range 100 {
+				io.WriteString(os.Stdout, strings.Repeat("x", 1<<20))
 			}
 			fmt.Println(`"}}`)
 		case m.Method == "initialize":
@@ -88,6 +83,13 @@ func badAgent() {
 		for {
 			time.Sleep(time.Hour)
 		}
+	}
+}
+
+// forks leaves processes, also one of another session.
+func forks() {
+	for _, args := range [][]string{{"sleep", "1000"}, {"setsid", "sleep", "1000"}} {
+		exec.Command(args[0], args[1:]...).Start()
 	}
 }
 

@@ -190,6 +190,13 @@ func connectCommand(t *testing.T, env []string, args ...string) acp.Transport {
 	return acp.Command(cmd)
 }
 
+// bearer has a token for all requests.
+func bearer(token string) *remote.DialOptions {
+	return &remote.DialOptions{Header: func(context.Context) (http.Header, error) {
+		return http.Header{"Authorization": {"Bearer " + token}}, nil
+	}}
+}
+
 const secret = "a-very-secret-token"
 
 // Each named token has sessions of its own, also for an agent that keeps them in the home, and names that a file system
@@ -201,11 +208,7 @@ func TestServeHomes(t *testing.T) {
 	g := startGateway(t, []string{"HOME=" + dir, "XDG_CACHE_HOME=" + filepath.Join(dir, "own")}, "--token-file", file, "--state", state, "--", built(t, exampleAgent))
 	as := func(name string) *acp.ClientConn {
 		t.Helper()
-		conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, remote.Dial(g.at("ws"), &remote.DialOptions{
-			Header: func(context.Context) (http.Header, error) {
-				return http.Header{"Authorization": {"Bearer token-of-" + name}}, nil
-			},
-		}), nil), acp.ClientHandlers{}, nil)
+		conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, remote.Dial(g.at("ws"), bearer("token-of-"+name)), nil), acp.ClientHandlers{}, nil)
 		must.Do(t, err)
 		t.Cleanup(func() { conn.Close() })
 		return conn
@@ -271,9 +274,7 @@ func TestServeAndConnect(t *testing.T) {
 	for _, scheme := range []string{"ws", "http"} {
 		t.Run(scheme, func(t *testing.T) {
 			for name, transport := range map[string]acp.Transport{
-				"Dial": remote.Dial(g.at(scheme), &remote.DialOptions{Header: func(context.Context) (http.Header, error) {
-					return http.Header{"Authorization": {"Bearer " + secret}}, nil
-				}}),
+				"Dial":                    remote.Dial(g.at(scheme), bearer(secret)),
 				"connect with a file":     connectCommand(t, nil, "--token-file", file, g.at(scheme)),
 				"connect with a variable": connectCommand(t, []string{"ACP_CONNECT_TOKEN=" + secret}, g.at(scheme)),
 				"connect with a header":   connectCommand(t, []string{"MINE=Bearer " + secret}, "--header-env", "Authorization=MINE", g.at(scheme)),
@@ -319,9 +320,7 @@ func TestServeRefuses(t *testing.T) {
 	const hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`
 	g := startGateway(t, nil, "--token-file", tokens, "--token-query", "token", "--log-debug", "--max-message", "65536", "--max-connections-each", "2", "--",
 		programPath(t, "parrot"))
-	prompt := heard(t, remote.Dial(g.at("ws"), &remote.DialOptions{Header: func(context.Context) (http.Header, error) {
-		return http.Header{"Authorization": {"Bearer " + ada}}, nil
-	}}))
+	prompt := heard(t, remote.Dial(g.at("ws"), bearer(ada)))
 	ask := func(token, query, body string, header ...string) *http.Response {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), "POST", g.url+query, strings.NewReader(body))
