@@ -60,38 +60,6 @@ func TestCommandAndStdio(t *testing.T) {
 	}
 }
 
-func TestSubprocessDiesInCall(t *testing.T) {
-	var mu sync.Mutex
-	updates := 0
-	ext := &Extensions[Conn]{}
-	HandleNotification(ext, "update", func(context.Context, *Conn, *struct{}) error {
-		mu.Lock()
-		defer mu.Unlock()
-		updates++
-		return nil
-	})
-	c := connectChild(t, "die", ext)
-	_, err := echoMethod.Call(t.Context(), c, &echoParams{})
-	exit, ok := errors.AsType[*ExitError](err)
-	if !ok || !errors.Is(err, ErrClosed) || !errors.Is(err, io.EOF) {
-		t.Fatalf("got %v", err)
-	}
-	if exit.State.ExitCode() != 3 || !strings.HasSuffix(exit.Stderr, "fatal: out of cheese\n") || len(exit.Stderr) > 8<<10 {
-		t.Errorf("%v, %d bytes of stderr", exit, len(exit.Stderr))
-	}
-	if !strings.Contains(err.Error(), "exit status 3: fatal: out of cheese") {
-		t.Error(err)
-	}
-	if err := c.Wait(); !errors.Is(err, ErrClosed) {
-		t.Error(err)
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	if updates != 1 {
-		t.Errorf("%d updates", updates)
-	}
-}
-
 // Each call that fails because the process has ended says how, whether its request was written, could not be, or came
 // later.
 func TestEveryCallSaysHowTheProcessEnded(t *testing.T) {
