@@ -382,22 +382,17 @@ func (b *builder) variants(u *model.Union, n *schema.Node, choices []*branch) {
 // Then u itself has no tag.
 func (b *builder) groupObjects(u *model.Union, n *schema.Node, choices []*branch) []*branch {
 	var objects []*schema.Node
-	var out []*branch
-	at := -1
+	isObject := func(br *branch) bool { return br.kind == "object" }
 	for _, br := range choices {
-		if br.kind != "object" {
-			out = append(out, br)
-			continue
+		if isObject(br) {
+			objects = append(objects, br.node)
 		}
-		if at < 0 {
-			at = len(out)
-		}
-		objects = append(objects, br.node)
 	}
 	u.Tag = ""
 	group := b.shapes.Choice(n, objects)
 	inner := &branch{node: group, own: group, form: group, kind: "object"}
-	return slices.Insert(out, at, inner)
+	first := slices.IndexFunc(choices, isObject)
+	return slices.Insert(slices.DeleteFunc(slices.Clone(choices), isObject), first, inner)
 }
 
 // tagOf returns the property whose constants name the variants, or "" if there is none. It is the property for which
