@@ -194,9 +194,14 @@ func (w *walk) name(prefix string) string {
 func (w *walk) ready() string {
 	w.Helper()
 	if len(w.nodes) < 2 || w.IntN(4) == 0 {
+		writes := func() uint64 {
+			return must.Get(w.js().Stream(w.Context(), "KV_acp_members"))(w).CachedInfo().State.LastSeq
+		}
+		before := writes()
 		n := must.Get(w.own().StartNode(w.Context(), w.agent(), &natsacp.NodeOptions{
 			Name: w.name("n"), Logger: quiet, CloseTime: time.Hour,
 		}))(w)
+		w.eventually("the node has renewed its lease, and does not look again", func() bool { return writes() > before+1 })
 		w.Cleanup(func() { must.Do(w, n.Close()) })
 		w.nodes = append(w.nodes, n.Name())
 	}
@@ -220,6 +225,18 @@ func (p *place) request(f packet) string {
 	p.Helper()
 	m := must.Get(p.nc.Request("acp.up."+p.node+"."+p.link, f.encode(), patience))(p)
 	return string(m.Data)
+}
+
+func (p *place) requesting(f packet) <-chan string {
+	answer := make(chan string, 1)
+	go func() {
+		m, err := p.nc.Request("acp.up."+p.node+"."+p.link, f.encode(), patience)
+		if err != nil {
+			m = &nats.Msg{Data: []byte(err.Error())}
+		}
+		answer <- string(m.Data)
+	}()
+	return answer
 }
 
 // send sends what a client does, sometimes twice, as a gateway does that has got no answer.
@@ -336,23 +353,16 @@ func (p *place) leaves() {
 	if p.IntN(2) == 0 {
 		p.say(note("session/update", "last"), "session/update last")
 	}
-	held := make(chan string, 1)
+	var held <-chan string
 	if p.attached {
-		f := packet{kind: 'd', gen: p.gen, seq: p.seq + 1, data: note("_late", "") + "\n"}
-		go func() {
-			m, err := p.nc.Request("acp.up."+p.node+"."+p.link, f.encode(), patience)
-			if err != nil {
-				m = &nats.Msg{Data: []byte(err.Error())}
-			}
-			held <- string(m.Data)
-		}()
-	} else {
-		held <- "m"
+		held = p.requesting(packet{kind: 'd', gen: p.gen, seq: p.seq + 1, data: note("_late", "") + "\n"})
 	}
 	close(p.agent.may)
 	next(p, p.agent.gone, "the end of the agent")
-	if answer := next(p, held, "the answer to a late frame"); answer != "m" && answer != "-" { // it may come after the end
-		p.Fatalf("the answer to a late frame is %q", answer)
+	if held != nil {
+		if answer := next(p, held, "the answer to a late frame"); answer != "m" && answer != "-" { // it may come after the end
+			p.Fatalf("the answer to a late frame is %q", answer)
+		}
 	}
 	p.log = append(p.log, "m")
 	p.released(p)
@@ -377,19 +387,15 @@ func (w *walk) take() {
 	old.check()
 }
 
-// steps are what can happen. Each changes the model, and reports whether it can happen now.
-var steps = map[string]func(w *walk, p *place) bool{
-	"take": func(w *walk, p *place) bool {
-		if p != nil {
-			return false
-		}
+// steps are what can happen while an agent has the session, and take if none has it. Each changes the model.
+var steps = map[string]struct {
+	when func(p *place) bool
+	do   func(w *walk, p *place)
+}{
+	"take": {always, func(w *walk, p *place) {
 		w.take()
-		return true
-	},
-	"refused": func(w *walk, p *place) bool { // another one has the session
-		if p == nil {
-			return false
-		}
+	}},
+	"refused": {always, func(w *walk, p *place) { // another one has the session
 		other := w.place()
 		other.send(ask(`"r"`, "session/resume", resumeOfS))
 		other.logs(`error "r" the session is at another node`)
@@ -397,31 +403,19 @@ var steps = map[string]func(w *walk, p *place) bool{
 		other.attached = false
 		other.leaves()
 		other.check()
-		return true
-	},
-	"prompt": func(w *walk, p *place) bool {
-		if p == nil || p.running != "" || !p.attached {
-			return false
-		}
+	}},
+	"prompt": {func(p *place) bool { return p.running == "" && p.attached }, func(w *walk, p *place) {
 		p.prompt, p.promptGen = w.name("c"), p.gen
 		p.send(ask(`"`+p.prompt+`"`, "session/prompt", promptOfS))
 		line := p.gets("session/prompt")
 		p.running = strings.Fields(brief(w, line))[1]
 		w.turn = natsacp.Turn{Number: w.turn.Number + 1, State: natsacp.TurnRunning}
-		return true
-	},
-	"say": func(w *walk, p *place) bool {
-		if p == nil {
-			return false
-		}
+	}},
+	"say": {always, func(w *walk, p *place) {
 		text := w.name("u")
 		p.say(note("session/update", text), "session/update "+text)
-		return true
-	},
-	"ask": func(w *walk, p *place) bool {
-		if p == nil || p.running == "" || p.asked != nil {
-			return false
-		}
+	}},
+	"ask": {func(p *place) bool { return p.running != "" && p.asked == nil }, func(w *walk, p *place) {
 		id := w.name("q")
 		known := fmt.Sprintf(`session/request_permission %q`, fmt.Sprintf("acp:%s:%q", p.link, id))
 		p.say(ask(`"`+id+`"`, "session/request_permission", `{"sessionId":"s"}`), known)
@@ -431,12 +425,8 @@ var steps = map[string]func(w *walk, p *place) bool{
 			p.asked = append(p.asked, "$/cancel_request")
 		}
 		p.answered = []byte(id)
-		return true
-	},
-	"answer": func(w *walk, p *place) bool { // the second one is dropped
-		if p == nil || p.asked == nil || !p.attached {
-			return false
-		}
+	}},
+	"answer": {func(p *place) bool { return p.asked != nil && p.attached }, func(w *walk, p *place) { // the second one is dropped
 		outward, _ := json.Marshal(fmt.Sprintf("acp:%s:%q", p.link, p.answered))
 		for range 2 {
 			p.send(reply(string(outward), "{}"))
@@ -445,12 +435,8 @@ var steps = map[string]func(w *walk, p *place) bool{
 		p.gets(fmt.Sprintf("answer %q", p.answered))
 		p.gets("_after")
 		p.asked = nil
-		return true
-	},
-	"cancel": func(w *walk, p *place) bool { // a cancellation waits for nothing but what it names
-		if p == nil || p.running == "" || !p.attached {
-			return false
-		}
+	}},
+	"cancel": {func(p *place) bool { return p.running != "" && p.attached }, func(w *walk, p *place) { // a cancellation waits for nothing but what it names
 		lines := p.seq // each frame has one
 		for text, after := range map[string]uint64{"late": lines + 1, "now": lines} {
 			f := packet{kind: 'c', gen: p.gen, arg: after, data: note("session/cancel", text)}
@@ -460,12 +446,8 @@ var steps = map[string]func(w *walk, p *place) bool{
 		p.send(note("_before", ""))
 		p.gets("_before")
 		p.gets("session/cancel late")
-		return true
-	},
-	"finish": func(w *walk, p *place) bool {
-		if p == nil || p.running == "" {
-			return false
-		}
+	}},
+	"finish": {func(p *place) bool { return p.running != "" }, func(w *walk, p *place) {
 		w.turn = natsacp.Turn{Number: w.turn.Number, State: natsacp.TurnDone, StopReason: "end_turn"}
 		known := fmt.Sprintf("answer %q", p.prompt)
 		if p.promptGen != p.gen {
@@ -476,24 +458,13 @@ var steps = map[string]func(w *walk, p *place) bool{
 		if p.draining || !p.attached {
 			p.leaves()
 		}
-		return true
-	},
-	"attach": func(w *walk, p *place) bool {
-		if p == nil {
-			return false
-		}
+	}},
+	"attach": {always, func(w *walk, p *place) {
 		if p.running == "" {
-			answer := make(chan string, 1)
-			go func() {
-				m, err := w.nc.Request("acp.up."+p.node+"."+p.link, packet{kind: 'a', data: "b"}.encode(), patience)
-				if err != nil {
-					m = &nats.Msg{Data: []byte(err.Error())}
-				}
-				answer <- string(m.Data)
-			}()
+			answer := p.requesting(packet{kind: 'a', data: "b"})
 			p.leaves()
 			want(w, "the answer to who attaches", next(w, answer, "an answer"), "m")
-			return true
+			return
 		}
 		stored, frames := p.check()
 		got := readPacket(w, []byte(p.request(packet{kind: 'a', data: "b"})))
@@ -505,44 +476,28 @@ var steps = map[string]func(w *walk, p *place) bool{
 		}
 		p.check()
 		want(w, "the answer to who was attached", p.request(stale), "-")
-		return true
-	},
-	"detach": func(w *walk, p *place) bool {
-		if p == nil || !p.attached {
-			return false
-		}
+	}},
+	"detach": {func(p *place) bool { return p.attached }, func(w *walk, p *place) {
 		want(w, "the answer", p.request(packet{kind: 'x', gen: p.gen}), "+")
 		p.attached = false
 		if p.running == "" {
 			p.leaves()
 		}
-		return true
-	},
-	"drain": func(w *walk, p *place) bool {
-		if p == nil || p.draining {
-			return false
-		}
+	}},
+	"drain": {func(p *place) bool { return !p.draining }, func(w *walk, p *place) {
 		must.Do(w, w.own().Drain(w.Context(), p.node))
 		w.nodes = slices.DeleteFunc(w.nodes, func(name string) bool { return name == p.node })
 		if p.draining = true; p.running == "" {
 			p.leaves()
 		}
-		return true
-	},
-	"crash": func(w *walk, p *place) bool {
-		if p == nil {
-			return false
-		}
+	}},
+	"crash": {always, func(w *walk, p *place) {
 		must.Do(w, p.agent.stream.Close())
 		p.log = append(p.log, "e")
 		p.released(p)
 		w.eventually("the node has no such link", func() bool { return p.request(packet{kind: 't'}) == "-" })
-		return true
-	},
-	"lost": func(w *walk, p *place) bool { // its node was believed dead, and does not know it
-		if p == nil || w.IntN(2) == 0 {
-			return false
-		}
+	}},
+	"lost": {func(p *place) bool { return p.IntN(2) != 0 }, func(w *walk, p *place) { // its node was believed dead, and does not know it
 		members := must.Get(w.js().KeyValue(w.Context(), "acp_members"))(w)
 		must.Do(w, members.Delete(w.Context(), "node."+p.node))
 		w.nodes = slices.DeleteFunc(w.nodes, func(name string) bool { return name == p.node })
@@ -561,9 +516,10 @@ var steps = map[string]func(w *walk, p *place) bool{
 		next(w, p.agent.gone, "the end of an agent that was lost")
 		w.eventually("the node has no such link", func() bool { return p.request(packet{kind: 't'}) == "-" })
 		want(w, "what the agent has got", len(p.agent.got), 0)
-		return true
-	},
+	}},
 }
+
+func always(*place) bool { return true }
 
 // Whatever happens to a session on nodes, one agent has it at a time, what others say is not stored, a prompt is
 // recorded before the agent has it, and whoever attaches gets what is open.
@@ -582,10 +538,10 @@ func TestNodeModel(t *testing.T) {
 			for taken := 0; taken < 30; {
 				name := names[w.IntN(len(names))]
 				was := w.owner
-				if !steps[name](w, was) {
+				if (was == nil) != (name == "take") || !steps[name].when(was) {
 					continue
 				}
-				if was != nil {
+				if steps[name].do(w, was); was != nil {
 					was.check()
 				}
 				w.checkRecord()
@@ -782,42 +738,34 @@ func (f *front) goes(answer string) *nats.Msg {
 	return f.takes(fmt.Sprintf("d session/prompt %q", f.prompt), answer)
 }
 
-// falls are what can happen at a gateway.
-var falls = map[string]func(f *front) bool{
-	"prompt": func(f *front) bool {
-		if f.prompt != "" {
-			return false
-		}
+func (f *front) idle() bool     { return f.prompt == "" }
+func (f *front) busy() bool     { return f.prompt != "" }
+func (f *front) isOpened() bool { return f.opened }
+
+// falls are what can happen at a gateway. What a link has heard cannot be seen while it is idle.
+var falls = map[string]struct {
+	when func(f *front) bool
+	do   func(f *front)
+}{
+	"prompt": {(*front).idle, func(f *front) {
 		f.goes("+")
-		return true
-	},
-	"refused": func(f *front) bool { // the node surely has not got the prompt
-		if f.prompt != "" {
-			return false
-		}
+	}},
+	"refused": {(*front).idle, func(f *front) { // the node surely has not got the prompt
 		m := f.goes("")
 		f.writeRecord("", "")
 		f.respond(m, "-")
 		f.restores()
 		f.takes(fmt.Sprintf("d session/prompt %q", f.prompt), "+")
-		return true
-	},
-	"unsure": func(f *front) bool { // the node may have got it
-		if f.prompt != "" {
-			return false
-		}
+	}},
+	"unsure": {(*front).idle, func(f *front) { // the node may have got it
 		f.goes("")
 		f.up--
 		f.lines--
 		f.writeRecord("", "")
 		f.takes("d session/prompt", "-")
 		f.over("the node has lost the session")
-		return true
-	},
-	"moved": func(f *front) bool { // nothing is lost
-		if f.prompt != "" {
-			return false
-		}
+	}},
+	"moved": {(*front).idle, func(f *front) { // nothing is lost
 		f.goes("")
 		f.writeRecord("", "")
 		f.logs('m', "")
@@ -826,21 +774,13 @@ var falls = map[string]func(f *front) bool{
 		f.takes("d session/prompt", "m")
 		f.restores()
 		f.takes(fmt.Sprintf("d session/prompt %q", f.prompt), "+")
-		return true
-	},
-	"say": func(f *front) bool {
-		if !f.opened {
-			return false
-		}
+	}},
+	"say": {(*front).isOpened, func(f *front) {
 		text := f.name("u")
 		f.logs('d', note("session/update", text))
 		f.reads("session/update " + text)
-		return true
-	},
-	"parts": func(f *front) bool { // of one message
-		if !f.opened {
-			return false
-		}
+	}},
+	"parts": {(*front).isOpened, func(f *front) { // of one message
 		text := f.name("u")
 		line := note("session/update", text)
 		for _, part := range []string{line[:10], line[10:20], line[20:] + "\n"} {
@@ -849,32 +789,20 @@ var falls = map[string]func(f *front) bool{
 			must.Get(f.js().Publish(f.Context(), "acp.log."+f.link, p.encode()))(f)
 		}
 		f.reads("session/update " + text)
-		return true
-	},
-	"ask": func(f *front) bool {
-		if f.prompt == "" {
-			return false
-		}
+	}},
+	"ask": {(*front).busy, func(f *front) {
 		id, _ := json.Marshal(fmt.Sprintf("acp:%s:%q", f.link, f.name("q")))
 		f.logs('d', ask(string(id), "session/request_permission", `{"sessionId":"s"}`))
 		f.reads("session/request_permission " + string(id))
 		f.write(reply(string(id), "{}"))
 		f.takes("d answer "+string(id), "+")
-		return true
-	},
-	"cancel": func(f *front) bool {
-		if f.prompt == "" {
-			return false
-		}
+	}},
+	"cancel": {(*front).busy, func(f *front) {
 		text := f.name("c")
 		f.write(note("session/cancel", text))
 		f.takes("c session/cancel "+text, "+")
-		return true
-	},
-	"cancel another": func(f *front) bool { // a request that comes after the prompt
-		if f.prompt == "" {
-			return false
-		}
+	}},
+	"cancel another": {(*front).busy, func(f *front) { // a request that comes after the prompt
 		id := fmt.Sprintf("%q", f.name("c"))
 		f.write(ask(id, "session/set_mode", `{"sessionId":"s","modeId":"m"}`))
 		f.takes("d session/set_mode "+id, "+")
@@ -882,45 +810,28 @@ var falls = map[string]func(f *front) bool{
 		f.takes("c $/cancel_request", "+")
 		f.logs('d', reply(id, "{}"))
 		f.reads("answer " + id)
-		return true
-	},
-	"finish": func(f *front) bool {
-		if f.prompt == "" {
-			return false
-		}
+	}},
+	"finish": {(*front).busy, func(f *front) {
 		f.logs('d', reply(`"`+f.prompt+`"`, `{"stopReason":"end_turn"}`))
 		f.reads(fmt.Sprintf("answer %q", f.prompt))
 		f.prompt = ""
-		return true
-	},
-	"end": func(f *front) bool {
-		if !f.opened || f.prompt == "" { // what a link that is idle has heard cannot be seen
-			return false
-		}
+	}},
+	"end": {(*front).busy, func(f *front) {
 		f.writeRecord("", "")
 		f.logs('e', "the agent has ended")
 		f.over("the agent has ended")
-		return true
-	},
-	"taken": func(f *front) bool { // another node has the session, where the client attaches next
-		if f.prompt == "" {
-			return false
-		}
+	}},
+	"taken": {(*front).busy, func(f *front) { // another node has the session, where the client attaches next
 		f.logs('F', "")
 		f.over("another node has taken the session")
 		f.rejoin()
-		return true
-	},
-	"shared": func(f *front) bool { // another client has attached here
-		if f.prompt == "" {
-			return false
-		}
+	}},
+	"shared": {(*front).busy, func(f *front) { // another client has attached here
 		f.gen++
 		f.logs('d', note("session/update", "of the other client"))
 		f.over("another connection has taken the session")
 		f.rejoin()
-		return true
-	},
+	}},
 }
 
 // rejoin sends a prompt whose session is at an agent that runs, and may be about to end.
@@ -1024,7 +935,7 @@ func TestLostFrame(t *testing.T) {
 		f.lines--
 		f.takes("d session/prompt", "+")
 		took := time.Since(begun)
-		falls["finish"](f)
+		falls["finish"].do(f)
 		if took < time.Second {
 			f.leaves()
 			return
@@ -1068,7 +979,8 @@ func TestGatewayModel(t *testing.T) {
 			f := newFront(t, seed)
 			f.begins()
 			for taken := 0; taken < 30; {
-				if name := names[f.IntN(len(names))]; falls[name](f) {
+				if name := names[f.IntN(len(names))]; falls[name].when(f) {
+					falls[name].do(f)
 					taken++
 					t.Log(name)
 				}

@@ -38,6 +38,11 @@ func serve(tb testing.TB, change ...func(*server.Options)) string {
 	for _, c := range change {
 		c(o)
 	}
+	return run(tb, o)
+}
+
+func run(tb testing.TB, o *server.Options) (url string) {
+	tb.Helper()
 	s := must.Get(server.NewServer(o))(tb)
 	s.Start()
 	tb.Cleanup(func() {

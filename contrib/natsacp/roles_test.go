@@ -40,13 +40,7 @@ func newSample(t *testing.T) *sample {
 	for _, account := range opts.Accounts { // and in each account a user who may do everything, for the test
 		opts.Users = append(opts.Users, &server.User{Username: "witness-" + account.Name, Password: "secret-witness", Account: account})
 	}
-	s := must.Get(server.NewServer(opts))(t)
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	return &sample{t, s.ClientURL()}
+	return &sample{t, run(t, opts)}
 }
 
 // as connects as a user: of a team and a role, or a witness in an account.
