@@ -24,6 +24,11 @@ func TestProvideTypeScript(t *testing.T) {
 	agent := exec.Command("node", filepath.Join(folder.Dir(t), "agent.mjs"))
 	var stderr bytes.Buffer
 	agent.Stderr = &stderr
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("standard error: %s", &stderr)
+		}
+	})
 
 	server := newTools()
 	var handler context.Context
