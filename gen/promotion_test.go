@@ -166,10 +166,11 @@ func visible(pkg *types.Package) []string {
 
 var featureValue = regexp.MustCompile(`^(const AllFeatures Features = )\d+$`)
 
-var featureTag = regexp.MustCompile(` \x60codec:"feature=\d+"\x60| codec:"feature(s|=\d+)(,feature=\d+)?"|,feature(s|=\d+)`)
+var featureTag = regexp.MustCompile(` \x60codec:"feature=\d+"\x60| codec:"feature(s|=\d+)(,feature=\d+)?"|,feature(s|=\d+)` +
+	`|, Off: uint64\(Feature\w+\)`)
 
-// code returns the lines of a source file without comments and the features in tags, sorted: the order of handlers may
-// change.
+// code returns the lines of a source file without comments and the features in tags and tables, sorted: the order of
+// handlers may change.
 func code(source []byte) string {
 	var lines []string
 	for line := range strings.Lines(featureTag.ReplaceAllString(string(source), "")) {
