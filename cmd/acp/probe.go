@@ -74,13 +74,14 @@ could not be started at all. A baseline file has one known failure per line, wit
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if f.protocol != 1 && f.protocol != 2 {
+			switch {
+			case f.protocol != 1 && f.protocol != 2:
 				return usagef("--protocol must be 1 or 2")
-			}
-			if f.list {
-				return listScenarios(p, f.protocol)
-			}
-			if len(args) == 0 {
+			case f.list && f.protocol == 2:
+				return listScenarios(p, probe.DraftScenarios(), listPrompts())
+			case f.list:
+				return listScenarios(p, probe.AgentScenarios(), listPrompts())
+			case len(args) == 0:
 				return usagef("expected the agent's command")
 			}
 			return runProbe(p, f, args)
@@ -138,25 +139,10 @@ func (f *probeFlags) addCommon(c *cobra.Command, what string) {
 	flags.BoolVar(&f.noProgress, "no-progress", false, "do not show progress on a terminal")
 }
 
-// listScenarios lists the scenarios and the kinds of prompts.
-func listScenarios(p *program, protocol int) error {
-	scenarios := probe.AgentScenarios()
-	if protocol == 2 {
-		scenarios = probe.DraftScenarios()
-	}
-
+// listScenarios lists scenarios, and then what their players do.
+func listScenarios(p *program, scenarios []probe.Scenario, more string) error {
 	w := bufio.NewWriter(p.stdout)
 	fmt.Fprintln(w, "Scenarios:")
-	writeScenarios(w, scenarios)
-	fmt.Fprintln(w, "\nKinds of prompts and their texts:")
-	for _, kind := range probe.PromptKinds() {
-		fmt.Fprintf(w, "  %-10s  %s\n", kind, probe.DefaultPrompts[kind])
-	}
-	return w.Flush()
-}
-
-// writeScenarios writes a list of scenarios.
-func writeScenarios(w io.Writer, scenarios []probe.Scenario) {
 	for _, s := range scenarios {
 		fmt.Fprintf(w, "  %s\n    %s\n", s.Name, s.Text)
 		if len(s.Needs) > 0 {
@@ -166,6 +152,17 @@ func writeScenarios(w io.Writer, scenarios []probe.Scenario) {
 			fmt.Fprintf(w, "    prompts: %s\n", strings.Join(s.Prompts, ", "))
 		}
 	}
+	fmt.Fprint(w, "\n", more)
+	return w.Flush()
+}
+
+// listPrompts returns the list of the kinds of prompts.
+func listPrompts() string {
+	text := "Kinds of prompts and their texts:\n"
+	for _, kind := range probe.PromptKinds() {
+		text += fmt.Sprintf("  %-10s  %s\n", kind, probe.DefaultPrompts[kind])
+	}
+	return text
 }
 
 // options returns the options of the probe according to the flags. The caller removes the scratch directory.

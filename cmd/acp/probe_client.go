@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -93,7 +92,7 @@ The exit status is 0 if no MUST and nothing that the client states fails, and 1 
 		RunE: func(_ *cobra.Command, args []string) error {
 			switch {
 			case f.list:
-				return listClientScenarios(p)
+				return listScenarios(p, probe.ClientScenarios(), "Actions of the client's user:\n"+listActions())
 			case f.outcomes != "" && len(args) > 0:
 				return usagef("--report takes no client: it reads a file that acp fake-agent wrote")
 			case f.outcomes != "":
@@ -117,16 +116,6 @@ The exit status is 0 if no MUST and nothing that the client states fails, and 1 
 	return c
 }
 
-// listClientScenarios lists the scenarios and the actions.
-func listClientScenarios(p *program) error {
-	w := bufio.NewWriter(p.stdout)
-	fmt.Fprintln(w, "Scenarios:")
-	writeScenarios(w, probe.ClientScenarios())
-	fmt.Fprintln(w, "\nActions of the client's user:")
-	fmt.Fprint(w, listActions())
-	return w.Flush()
-}
-
 // relayFlag is the flag of acp fake-agent that makes it pass everything on to a probe.
 const relayFlag = "--connect"
 
@@ -145,7 +134,7 @@ func runProbeClient(p *program, f *probeClientFlags, args []string) error {
 	}
 	for _, typed := range f.types {
 		action, text, ok := strings.Cut(typed, "=")
-		if !ok || !isAction(action) {
+		if !ok || !slices.Contains(probe.Actions, probe.Action(action)) {
 			return usagef("--type %q: expected ACTION=TEXT, and %s as the action", typed, config.OrList(actionNames()))
 		}
 		if text == "" && action == string(probe.ActQuit) {
@@ -160,8 +149,6 @@ func runProbeClient(p *program, f *probeClientFlags, args []string) error {
 	}
 	return f.run(p, o, func(ctx context.Context) (*probe.Report, error) { return probe.Client(ctx, client.Launch, o) })
 }
-
-func isAction(name string) bool { return slices.Contains(actionNames(), name) }
 
 func actionNames() (names []string) {
 	for _, a := range probe.Actions {
