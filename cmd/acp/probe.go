@@ -158,11 +158,12 @@ func listScenarios(p *program, scenarios []probe.Scenario, more string) error {
 
 // listPrompts returns the list of the kinds of prompts.
 func listPrompts() string {
-	text := "Kinds of prompts and their texts:\n"
+	var text strings.Builder
+	text.WriteString("Kinds of prompts and their texts:\n")
 	for _, kind := range probe.PromptKinds() {
-		text += fmt.Sprintf("  %-10s  %s\n", kind, probe.DefaultPrompts[kind])
+		fmt.Fprintf(&text, "  %-10s  %s\n", kind, probe.DefaultPrompts[kind])
 	}
-	return text
+	return text.String()
 }
 
 // options returns the options of the probe according to the flags. The caller removes the scratch directory.
