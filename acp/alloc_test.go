@@ -58,8 +58,8 @@ func lineOf(t *testing.T, text string) []byte {
 // within checks what one of n operations that f does has allocated.
 func within(t *testing.T, what string, budget float64, n int, f func()) {
 	t.Helper()
-	if gentest.Race {
-		t.Skip("the race detector allocates")
+	if gentest.Race || !fastpath.Enabled {
+		t.Skip("the race detector allocates, and so does what is not fast")
 	}
 	got := testing.AllocsPerRun(50, f) / float64(n)
 	t.Logf("%s: %.2f allocations", what, got)
@@ -161,9 +161,6 @@ func TestBytesReceived(t *testing.T) {
 }
 
 func TestAllocationsCall(t *testing.T) {
-	if !fastpath.Enabled {
-		t.Skip("it is about fast paths")
-	}
 	near, far := osPipes(t)
 	agent := must.Get(acp.StartAgent(t.Context(), near, acp.AgentHandlers{NewSession: newSession, Prompt: noPrompt}, nil))(t)
 	content := strings.Repeat("x", 1<<10)
