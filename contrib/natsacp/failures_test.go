@@ -20,15 +20,15 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/contrib/natsacp"
+	"github.com/acpgo/sdk/internal/test/cutproxy"
 	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // valve is a dialer whose connections can be stopped, as if the process or the network had stopped.
 type valve struct {
-	mu    sync.Mutex
-	open  *sync.Cond
-	shut  bool
-	conns []net.Conn
+	mu   sync.Mutex
+	open *sync.Cond
+	shut bool
 }
 
 func newValve() *valve {
@@ -42,9 +42,6 @@ func (v *valve) Dial(network, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.conns = append(v.conns, conn)
 	return &valved{conn, v}, nil
 }
 
@@ -53,16 +50,6 @@ func (v *valve) set(shut bool) {
 	defer v.mu.Unlock()
 	v.shut = shut
 	v.open.Broadcast()
-}
-
-// cut closes all connections.
-func (v *valve) cut() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for _, conn := range v.conns {
-		conn.Close()
-	}
-	v.conns = nil
 }
 
 func (v *valve) wait() {
@@ -173,14 +160,17 @@ func TestNodeReturns(t *testing.T) {
 func TestGap(t *testing.T) {
 	r := newRig(t)
 	r.node("n1")
-	nc, valve := r.valved()
+	network := must.Get(cutproxy.New(strings.TrimPrefix(r.url, "nats://")))(r)
+	r.Cleanup(func() { network.Close() })
+	nc := must.Get(nats.Connect("nats://"+network.Addr(), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond)))(r)
+	r.Cleanup(nc.Close)
 	_, front := r.gatewayOn(nc, "g1")
 	u := r.user("ws://" + front.Addr())
 	s := u.session()
 	done := prompting(s, "say=10 wait=50 say=10 wait=50 say=10 wait=50 say=10 wait=300 say=10")
 	u.await(s, "9;")
 	for range 3 {
-		valve.cut()
+		network.Cut()
 		time.Sleep(60 * time.Millisecond) // it is reconnected, and cut again
 	}
 	must.Do(r, <-done)
