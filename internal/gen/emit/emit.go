@@ -230,7 +230,7 @@ func oneLine(code ...jen.Code) *jen.Statement {
 // eachOnALine returns items in brackets, each on a line of its own.
 func eachOnALine(brackets string, items ...jen.Code) *jen.Statement {
 	if len(items) == 0 {
-		return jen.Op(brackets)
+		return jen.Custom(jen.Options{Open: brackets[:1], Close: brackets[1:]})
 	}
 	return jen.Custom(jen.Options{Open: brackets[:1] + "\n", Close: ",\n" + brackets[1:], Separator: ",\n"}, items...)
 }

@@ -2,7 +2,6 @@ package emit
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/dave/jennifer/jen"
 
@@ -41,7 +40,7 @@ func (g *generator) hotStruct(f *jen.File, s *model.Struct) {
 		jen.Op("*").Add(x).Op("=").Id(s.Go).Values(),
 		jen.Id("o").Op(":=").Add(call(d, "Object")),
 		jen.For(call(jen.Id("o"), "Next")).Block(jen.Switch(jen.String().Call(call(jen.Id("o"), "Name"))).Block(cases...)),
-		g.codecName("Require").Call(jen.Op("&").Id("o"), jen.Op("0b"+strconv.FormatUint(required, 2)), x)))
+		g.codecName("Require").Call(jen.Op("&").Id("o"), bitSet(required), x)))
 }
 
 // hotMember returns the statements that write and read a required member of a simple kind, or nil for others.

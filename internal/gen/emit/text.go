@@ -108,5 +108,8 @@ func verbatim(s string) *jen.Statement {
 	return jen.Op(s)
 }
 
+// bitSet returns the literal of a set of bits.
+func bitSet(bits uint64) jen.Code { return jen.Op("0b" + strconv.FormatUint(bits, 2)) }
+
 // sealed is an interface with one method, whose name is an identifier, on one line.
 func sealed(method string) jen.Code { return jen.Op("interface{ " + method + "() }") }
