@@ -86,6 +86,25 @@ func (s *suite) want(err, target error) {
 	}
 }
 
+// get returns a session, which must be there.
+func (s *suite) get(ctx context.Context, store sessionstore.Store, id acp.SessionID) sessionstore.Record {
+	s.Helper()
+	r, err := store.Get(ctx, id)
+	s.must(err)
+	return r
+}
+
+// fail requires that everything that is done with a session fails.
+func (s *suite) fail(ctx context.Context, store sessionstore.Store, id acp.SessionID, want error) {
+	s.Helper()
+	_, got := store.Get(ctx, id)
+	_, read := history(ctx, store, id)
+	changed := store.Change(ctx, id, func(*sessionstore.Record) error { return nil })
+	for _, err := range []error{got, read, changed, store.Append(ctx, id, s.text("x"))} {
+		s.want(err, want)
+	}
+}
+
 // began is the time of the first session in tests; others are updated seconds after it.
 var began = time.Date(2026, 3, 4, 5, 6, 7, 89_012_000, time.UTC)
 
@@ -182,14 +201,12 @@ func (s *suite) records() {
 	s.want(store.Create(ctx, want), sessionstore.ErrExists)
 	s.want(other.Create(ctx, record("sess_1", 0)), sessionstore.ErrExists)
 	s.must(store.Create(ctx, record("sess_2", 0)))
-	_, err := store.Get(ctx, "sess_3")
-	s.want(err, sessionstore.ErrNotFound)
+	s.fail(ctx, store, "sess_3", sessionstore.ErrNotFound)
 
 	want.Created, want.Updated = at.UTC().Truncate(time.Microsecond), at.Add(time.Hour).UTC().Truncate(time.Microsecond)
 	check := func(store sessionstore.Store) {
 		s.Helper()
-		got, err := store.Get(ctx, "sess_1")
-		s.must(err)
+		got := s.get(ctx, store, "sess_1")
 		s.equal("the session", got, want)
 		if got.Created.Location() != time.UTC || got.Updated.Location() != time.UTC {
 			s.Errorf("the times are %v and %v, not in UTC", got.Created, got.Updated)
@@ -200,8 +217,7 @@ func (s *suite) records() {
 			s.Fatalf("got the page %+v", page)
 		}
 		s.equal("the session in the list", page.Sessions[0], want.Info)
-		got, err = store.Get(ctx, "sess_2")
-		s.must(err)
+		got = s.get(ctx, store, "sess_2")
 		if got.State != nil || got.Title != "" || len(got.AdditionalDirectories) != 0 {
 			s.Errorf("a session without anything is %+v", got)
 		}
@@ -217,12 +233,7 @@ func (s *suite) refused() {
 	ctx, store := s.Context(), s.store()
 	for _, id := range []acp.SessionID{"", acp.SessionID(strings.Repeat("x", sessionstore.MaxID+1)), "\xff"} {
 		s.want(store.Create(ctx, record(id, 0)), sessionstore.ErrInvalid)
-		_, err := store.Get(ctx, id)
-		s.want(err, sessionstore.ErrNotFound)
-		s.want(store.Change(ctx, id, func(*sessionstore.Record) error { return nil }), sessionstore.ErrNotFound)
-		s.want(store.Append(ctx, id, s.text("x")), sessionstore.ErrNotFound)
-		_, err = history(ctx, store, id)
-		s.want(err, sessionstore.ErrNotFound)
+		s.fail(ctx, store, id, sessionstore.ErrNotFound)
 		s.must(store.Delete(ctx, id))
 	}
 	s.must(store.Create(ctx, record("kept", 0)))
@@ -236,8 +247,7 @@ func (s *suite) refused() {
 		r := record("long", 1)
 		r.Title = title
 		if s.want(store.Create(ctx, r), want); want == nil {
-			got, err := store.Get(ctx, "long")
-			s.must(err)
+			got := s.get(ctx, store, "long")
 			s.equal("a long title", got, r)
 			s.equal("the list", s.listAll(store, sessionstore.Query{}), []string{"long", "kept"})
 			s.must(store.Delete(ctx, "long"))
@@ -274,8 +284,7 @@ func (s *suite) refused() {
 	if err := store.Append(ctx, "kept", s.text("good"), *new(acp.SessionUpdate)); err == nil {
 		s.Error("an update without a variant was kept")
 	}
-	got, err := store.Get(ctx, "kept")
-	s.must(err)
+	got := s.get(ctx, store, "kept")
 	s.equal("the session", got, record("kept", 0))
 	s.equal("its updates", s.history(store, "kept"), []string{"x"})
 	s.equal("the list", s.listAll(store, sessionstore.Query{}), []string{"kept"})
@@ -307,8 +316,7 @@ func (s *suite) ids() {
 		s.must(store.Append(ctx, id, s.text("%s", id)))
 	}
 	for i, id := range hostileIDs() {
-		got, err := store.Get(ctx, id)
-		s.must(err)
+		got := s.get(ctx, store, id)
 		if want := record(id, i); got.ID != id || !got.Updated.Equal(want.Updated) {
 			s.Errorf("%.40q: got %+v", id, got)
 		}
@@ -351,16 +359,14 @@ func (s *suite) change() {
 		*r = created
 		return nil
 	}))
-	got, err := store.Get(ctx, "s")
-	s.must(err)
+	got := s.get(ctx, store, "s")
 	s.equal("after", got, want)
 	s.equal("the list", s.listAll(store, sessionstore.Query{}), []string{"s", "t"})
 	s.must(store.Change(ctx, "s", func(r *sessionstore.Record) error {
 		r.State, r.Title, r.AdditionalDirectories = nil, "", nil
 		return nil
 	}))
-	got, err = other.Get(ctx, "s")
-	s.must(err)
+	got = s.get(ctx, other, "s")
 	if got.State != nil || got.Title != "" || len(got.AdditionalDirectories) != 0 {
 		s.Errorf("what was taken away is still there: %+v", got)
 	}
@@ -398,8 +404,7 @@ func (s *suite) changeAtOnce() {
 		})
 	}
 	group.Wait()
-	got, err := first.Get(ctx, "s")
-	s.must(err)
+	got := s.get(ctx, first, "s")
 	if want := fmt.Sprint(workers * changes); string(got.State) != want {
 		s.Errorf("after %s changes the state is %s", want, got.State)
 	}
@@ -413,9 +418,7 @@ func (s *suite) updates() {
 	if all := s.history(store, "s"); len(all) != 0 {
 		s.Errorf("a new session has the updates %v", all)
 	}
-	_, err := history(ctx, store, "none")
-	s.want(err, sessionstore.ErrNotFound)
-	s.want(store.Append(ctx, "none", s.text("x")), sessionstore.ErrNotFound)
+	s.fail(ctx, store, "none", sessionstore.ErrNotFound)
 	s.must(store.Append(ctx, "s")) // nothing
 
 	entry := acp.PlanEntry{Content: "do it", Priority: acp.PlanEntryPriorityHigh, Status: acp.PlanEntryStatusPending}
@@ -569,18 +572,12 @@ func (s *suite) delete() {
 	s.must(store.Delete(ctx, "s"))
 	s.must(other.Delete(ctx, "s"))
 	for _, store := range []sessionstore.Store{store, other} {
-		_, err := store.Get(ctx, "s")
-		s.want(err, sessionstore.ErrNotFound)
-		_, err = history(ctx, store, "s")
-		s.want(err, sessionstore.ErrNotFound)
-		s.want(store.Append(ctx, "s", s.text("x")), sessionstore.ErrNotFound)
-		s.want(store.Change(ctx, "s", func(*sessionstore.Record) error { return nil }), sessionstore.ErrNotFound)
+		s.fail(ctx, store, "s", sessionstore.ErrNotFound)
 		s.equal("the list", s.listAll(store, sessionstore.Query{}), []string{"t"})
 	}
 	s.must(other.Create(ctx, record("s", 1)))
 	s.must(store.Append(ctx, "s", s.text("new")))
-	got, err := store.Get(ctx, "s")
-	s.must(err)
+	got := s.get(ctx, store, "s")
 	s.equal("the new session", got, record("s", 1))
 	s.equal("its updates", s.history(other, "s"), []string{"new"})
 	s.equal("the other session's updates", s.history(other, "t"), []string{"old t"})
@@ -744,8 +741,7 @@ func (s *suite) fork() {
 	s.must(store.Append(ctx, "t", s.text("own")))
 	s.equal("the first", s.history(store, "s"), want)
 	s.equal("the fork", s.history(store, "t"), append(want, "own"))
-	got, err := store.Get(ctx, "t")
-	s.must(err)
+	got := s.get(ctx, store, "t")
 	to.State = r.State
 	s.equal("the fork", got, to)
 }
@@ -771,15 +767,10 @@ func (s *suite) context() {
 		s.Error("the loop had nothing")
 	}
 	s.want(store.Create(ctx, record("t", 0)), cause)
-	_, err := store.Get(ctx, "s")
-	s.want(err, cause)
-	s.want(store.Append(ctx, "s", s.text("x")), cause)
-	s.want(store.Change(ctx, "s", func(*sessionstore.Record) error { return nil }), cause)
-	_, err = store.List(ctx, sessionstore.Query{})
+	s.fail(ctx, store, "s", cause)
+	_, err := store.List(ctx, sessionstore.Query{})
 	s.want(err, cause)
 	s.want(store.Delete(ctx, "s"), cause)
-	_, err = history(ctx, store, "s")
-	s.want(err, cause)
 	s.equal("the updates", s.history(store, "s"), []string{"x", "y"})
 	s.equal("the list", s.listAll(store, sessionstore.Query{}), []string{"s"})
 }
@@ -791,13 +782,8 @@ func (s *suite) close() {
 	s.must(store.Close())
 	s.want(store.Close(), sessionstore.ErrClosed)
 	s.want(store.Create(ctx, record("t", 0)), sessionstore.ErrClosed)
-	_, err := store.Get(ctx, "s")
-	s.want(err, sessionstore.ErrClosed)
-	s.want(store.Append(ctx, "s", s.text("x")), sessionstore.ErrClosed)
-	s.want(store.Change(ctx, "s", func(*sessionstore.Record) error { return nil }), sessionstore.ErrClosed)
-	_, err = history(ctx, store, "s")
-	s.want(err, sessionstore.ErrClosed)
-	_, err = store.List(ctx, sessionstore.Query{})
+	s.fail(ctx, store, "s", sessionstore.ErrClosed)
+	_, err := store.List(ctx, sessionstore.Query{})
 	s.want(err, sessionstore.ErrClosed)
 	s.want(store.Delete(ctx, "s"), sessionstore.ErrClosed)
 	s.equal("the list", s.listAll(other, sessionstore.Query{}), []string{"s"})

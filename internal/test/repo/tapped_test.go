@@ -46,7 +46,7 @@ var untapped = map[string]string{
 
 	"cmd/acp/translate_host_test.go hosted":                                 "a process of its own; acp check judges what it sends",
 	"acp/agentkit/harness_test.go connect":                                  "the client's end is tapped",
-	"acp/agentkit/actions_test.go start":                                    "the client's end is tapped",
+	"acp/agentkit/settings_test.go start":                                   "the client's end is tapped",
 	"acp/agentkit/harness_test.go serve":                                    "a process of its own; the client's end is tapped",
 	"acp/acpv2/translate/programs_test.go hostedAgent":                      "its callers tap",
 	"acp/acpv2/translate/programs_test.go agent":                            "its callers tap",
