@@ -61,6 +61,92 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// A prompt that arrives while one runs is taken into the turn, before the next request to the model.
+func TestPromptWhileAnotherRuns(t *testing.T) {
+	for _, api := range apis {
+		t.Run(api, func(t *testing.T) {
+			t.Parallel()
+			running, sent := make(chan struct{}), make(chan struct{})
+			url := serve(t, func(r modelstub.Request) *modelstub.Answer {
+				if r.Prompt != "First" || len(r.Results) > 0 {
+					return &modelstub.Answer{Text: []string{"It was " + r.Prompt}}
+				}
+				close(running)
+				<-sent
+				return &modelstub.Answer{Calls: []modelstub.Call{{ID: "1", Name: "list", Args: "{}"}}}
+			})
+			dir := t.TempDir()
+			conn := connect(t, command(t, api, url, t.TempDir()), dir, func(acp.SessionUpdate) {}, "PRM-15")
+			s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir})
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := s.Stream(t.Context(), acp.TextBlock("First"))
+			<-running
+			second := s.Stream(t.Context(), acp.TextBlock("Second"))
+			for range conn.Sessions(t.Context(), dir) { // it is answered after the prompt has arrived
+			}
+			close(sent)
+			var said strings.Builder
+			for _, turn := range []*acp.Turn{first, second} {
+				for u := range turn.Updates() {
+					text := u.AgentText()
+					said.WriteString(text)
+				}
+				if res, err := turn.Result(); err != nil || res.StopReason != acp.StopReasonEndTurn {
+					t.Errorf("a turn ended with %+v, %v", res, err)
+				}
+			}
+			if said.String() != "It was Second" {
+				t.Errorf("the answer is %q", said.String())
+			}
+		})
+	}
+}
+
+// An agent that is killed in a call leaves a conversation that continues in another process, and in a fork: the model's
+// API refuses one that is not complete.
+func TestKilled(t *testing.T) {
+	for _, api := range apis {
+		t.Run(api, func(t *testing.T) {
+			t.Parallel()
+			models := []*model{{prompt: "Go on", answers: []*modelstub.Answer{{Calls: []modelstub.Call{{ID: "1", Name: "run", Args: `{"command": "sleep 1"}`}}}}}}
+			url, dir, state := serveModel(t, func() []*model { return models }), t.TempDir(), t.TempDir()
+			agent := command(t, api, url, state)
+			conn := connect(t, agent, dir, func(acp.SessionUpdate) {}, "PRM-5", "TRM-7")
+			s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir})
+			if err != nil {
+				t.Fatal(err)
+			}
+			turn := s.Stream(t.Context(), acp.TextBlock("Go on"))
+			for u := range turn.Updates() {
+				call, ok := u.Variant.(*acp.SessionUpdateToolCallUpdate)
+				if ok && call.Status.Value() == acp.ToolCallStatusInProgress {
+					if err := agent.Process.Kill(); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			if _, err := turn.Result(); err == nil {
+				t.Error("the turn of an agent that was killed has ended")
+			}
+			conn = connect(t, command(t, api, url, state), dir, func(acp.SessionUpdate) {})
+			if s, err = conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: dir}); err != nil {
+				t.Fatal(err)
+			}
+			fork, err := s.Fork(t.Context(), &acp.ForkSessionRequest{Cwd: dir})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range []*acp.ClientSession{s, fork} {
+				if res, err := s.Prompt(t.Context(), acp.TextBlock("Are you there?")); err != nil || res.StopReason != acp.StopReasonEndTurn {
+					t.Errorf("afterwards: %+v, %v", res, err)
+				}
+			}
+		})
+	}
+}
+
 // What is in a prompt beside text, AGENTS.md, the commands, and what things cost.
 func TestPrompts(t *testing.T) {
 	for _, api := range apis {
