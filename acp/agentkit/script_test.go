@@ -349,9 +349,9 @@ type wire struct {
 	naming  string // the name for the session of the next answer
 
 	writing sync.Mutex
-	sent    []request // by id
 
 	// These are guarded by player.mu.
+	sent    []request // by id
 	heard   []string
 	answers []string
 	asked   []json.RawMessage // the ids of questions that wait
@@ -395,8 +395,10 @@ func (w *wire) send(method string, params any, word, label string) {
 	defer w.writing.Unlock()
 	message := map[string]any{"jsonrpc": "2.0", "method": method, "params": params}
 	if word != "" {
+		w.mu.Lock()
 		message["id"] = len(w.sent)
 		w.sent = append(w.sent, request{word, label, w.naming})
+		w.mu.Unlock()
 	}
 	must.Do(w.t, w.stream.Write(must.Get(json.Marshal(message))(w.t)))
 }
@@ -578,7 +580,9 @@ func (w *wire) result(m message) string {
 	if err := json.Unmarshal(m.ID, &id); err != nil {
 		w.t.Error(err)
 	}
+	w.mu.Lock()
 	r := w.sent[id]
+	w.mu.Unlock()
 	if m.Error != nil {
 		text := fmt.Sprintf("%s: error %d %s %s", r.label, m.Error.Code, m.Error.Message, m.Error.Data)
 		return strings.TrimSuffix(text, " ")
