@@ -432,6 +432,7 @@ func init() {
 		"cause": func(a *actor, arg string) error {
 			ctx := kept[context.Context](a, "context of "+arg)
 			<-ctx.Done()
+			time.Sleep(time.Microsecond) // of the bubble: the request that has ended it is answered
 			a.note("%s ended: %v", arg, context.Cause(ctx))
 			return nil
 		},

@@ -266,6 +266,7 @@ func (a *author) late(program string) {
 }
 
 func (a *author) setMode(ctx context.Context, s *agentkit.Session[state], mode acp.SessionModeID) error {
+	time.Sleep(time.Microsecond) // of the bubble: the change before is answered
 	a.note("mode from %s to %s", s.Mode(), mode)
 	switch mode {
 	case "slow":
