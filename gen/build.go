@@ -284,7 +284,7 @@ func constant(form *schema.Node) (value json.RawMessage, ok bool) {
 	case len(form.Enum) == 1:
 		value = form.Enum[0]
 	}
-	return value, value != nil && scalar[schema.KindOfValue(value)]
+	return value, value != nil && isScalar(schema.KindOfValue(value))
 }
 
 // checkLeniency reports x-deserialize keywords that have no meaning at their place.
@@ -324,19 +324,12 @@ func (b *builder) valueOf(form *schema.Node, owner model.Decl, part string) mode
 	if len(form.Branches()) > 0 || b.enumOf(form) != nil {
 		return b.inPlace(form, owner, part)
 	}
-	switch b.kindOf(form) {
-	case "string":
-		b.take(form, "a string", boundsOf(model.Strings, "type")...)
-		return b.text(form)
-	case "boolean":
-		b.take(form, "a boolean", "type")
-		return model.Basic{Kind: model.Bool}
-	case "integer":
-		b.take(form, "an integer", boundsOf(model.Numbers, "type")...)
-		return b.bounded(b.integer(form), form)
-	case "number":
-		b.take(form, "a number", boundsOf(model.Numbers, "type")...)
-		return b.bounded(model.Basic{Kind: model.Float}, form)
+	kind := b.kindOf(form)
+	if isScalar(kind) {
+		b.take(form, scalars[kind].name, boundsOf(scalars[kind].bounds, "type")...)
+		return b.scalar(kind, form)
+	}
+	switch kind {
 	case "array":
 		b.take(form, "an array", boundsOf(model.Slices, "type", "items", "prefixItems")...)
 		return b.guardCycle(form, func() model.Type { return b.array(form, owner, part) })

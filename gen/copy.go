@@ -10,6 +10,7 @@ import (
 	"go/format"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"path"
 	"slices"
 	"strings"
@@ -35,9 +36,9 @@ func Copy(source []byte, from, pkg string, own Declared) ([]byte, error) {
 		return true
 	}
 	file.Decls = slices.DeleteFunc(file.Decls, func(decl ast.Decl) bool {
-		d, _ := decl.(*ast.GenDecl)
-		t := typeSpec(d)
-		return t != nil && own[t.Name.Name] && remove(d)
+		d, ok := decl.(*ast.GenDecl)
+		alone := ok && d.Tok == token.TYPE && len(d.Specs) == 1
+		return alone && own[d.Specs[0].(*ast.TypeSpec).Name.Name] && remove(d)
 	})
 	for _, decl := range file.Decls {
 		if d, ok := decl.(*ast.FuncDecl); ok && own[key(d)] {
@@ -81,15 +82,6 @@ func uses(code []ast.Decl, spec *ast.ImportSpec) bool {
 	return found
 }
 
-// typeSpec returns the type that a declaration declares, or nil if it is not the only thing that it declares.
-func typeSpec(d *ast.GenDecl) *ast.TypeSpec {
-	if d == nil || d.Tok != token.TYPE || len(d.Specs) != 1 {
-		return nil
-	}
-	t, _ := d.Specs[0].(*ast.TypeSpec)
-	return t
-}
-
 // Declared has the types, functions and methods that a package's hand-written files declare. A method is its type, a
 // dot and its name.
 type Declared map[string]bool
@@ -117,23 +109,8 @@ func (own Declared) Add(name string, source []byte) error {
 
 // key returns the name of a function or method in Declared.
 func key(d *ast.FuncDecl) string {
-	if of := receiver(d); of != "" {
-		return of + "." + d.Name.Name
+	if d.Recv == nil {
+		return d.Name.Name
 	}
-	return d.Name.Name
-}
-
-// receiver returns the name of a method's receiver type, or "" for a function.
-func receiver(d *ast.FuncDecl) string {
-	if d.Recv == nil || len(d.Recv.List) == 0 {
-		return ""
-	}
-	t := d.Recv.List[0].Type
-	if star, ok := t.(*ast.StarExpr); ok {
-		t = star.X
-	}
-	if id, ok := t.(*ast.Ident); ok {
-		return id.Name
-	}
-	return ""
+	return strings.TrimPrefix(types.ExprString(d.Recv.List[0].Type), "*") + "." + d.Name.Name
 }

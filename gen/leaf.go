@@ -95,7 +95,7 @@ func listedValues(n *schema.Node) (values []enumValue, ok bool) {
 // combined with numbers.
 func (s *enumShape) widen(kind string) bool {
 	switch {
-	case s.kind == "" && scalar[kind], s.kind == "integer" && kind == "number":
+	case s.kind == "" && isScalar(kind), s.kind == "integer" && kind == "number":
 		s.kind = kind
 	case s.kind == "number" && kind == "integer":
 	default:
@@ -104,8 +104,16 @@ func (s *enumShape) widen(kind string) bool {
 	return true
 }
 
-// scalar has the types of values that contain no others.
-var scalar = map[string]bool{"string": true, "boolean": true, "integer": true, "number": true}
+// scalars has the kinds of values that contain no others, with the kind of the keywords that restrict them.
+var scalars = map[string]struct {
+	name   string
+	bounds model.Restricted // -1 for none
+}{
+	"string": {"a string", model.Strings}, "boolean": {"a boolean", -1},
+	"integer": {"an integer", model.Numbers}, "number": {"a number", model.Numbers},
+}
+
+func isScalar(kind string) bool { return scalars[kind].name != "" }
 
 func (b *builder) fillEnum(d *model.Enum, n *schema.Node) {
 	shape := b.enumOf(n)
@@ -114,17 +122,7 @@ func (b *builder) fillEnum(d *model.Enum, n *schema.Node) {
 		b.problem(n.At("enum"), "no value is listed")
 		return
 	}
-	first := shape.values[0].node
-	switch shape.kind {
-	case "string":
-		d.Type = b.text(first)
-	case "boolean":
-		d.Type = model.Basic{Kind: model.Bool}
-	case "integer":
-		d.Type = b.bounded(b.integer(first), first)
-	default:
-		d.Type = b.bounded(model.Basic{Kind: model.Float}, first)
-	}
+	d.Type = b.scalar(shape.kind, shape.values[0].node)
 	listed := map[any]bool{}
 	for _, v := range shape.values {
 		value := &model.EnumValue{Common: model.Common{Pointer: v.at, Owner: d}}
@@ -187,14 +185,19 @@ func (b *builder) element(n *schema.Node, owner model.Decl, part string) model.T
 	return t
 }
 
-// text returns the type of a string.
-func (b *builder) text(n *schema.Node) model.Basic {
-	return model.Basic{Kind: model.String, Bounds: b.bounds(n, model.Strings, model.Basic{})}
-}
-
-// bounded returns the number type t with the bounds of n that are narrower than the type.
-func (b *builder) bounded(t model.Basic, n *schema.Node) model.Basic {
-	t.Bounds = b.bounds(n, model.Numbers, t)
+// scalar returns the type of scalars of a kind, with the bounds of n that are narrower than the type.
+func (b *builder) scalar(kind string, n *schema.Node) (t model.Basic) {
+	switch kind {
+	case "string":
+		t.Kind = model.String
+	case "boolean":
+		t.Kind = model.Bool
+	case "integer":
+		t = b.integer(n)
+	default:
+		t.Kind = model.Float
+	}
+	t.Bounds = b.bounds(n, scalars[kind].bounds, t)
 	return t
 }
 

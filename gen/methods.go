@@ -66,7 +66,7 @@ func (b *builder) methods() {
 				m.Result = b.unmarkedResponse(def)
 			}
 			s, isStruct := m.Result.(*model.Struct)
-			m.NullResult = isStruct && !requires(s)
+			m.NullResult = isStruct && len(s.Fixed) == 0 && !slices.ContainsFunc(s.Fields, (*model.Field).Required)
 		}
 		for _, f := range model.Fields(m.Params) {
 			if _, named := f.Type.(model.Named); named && f.JSON == "sessionId" && f.Presence == model.Required {
@@ -100,9 +100,4 @@ func (b *builder) unmarkedResponse(req schema.Property) model.Decl {
 	s := &model.Struct{Common: model.Common{Pointer: req.Pointer, Part: name}}
 	b.pkg.Decls = append(b.pkg.Decls, s)
 	return s
-}
-
-// requires reports whether the object has required members.
-func requires(s *model.Struct) bool {
-	return len(s.Fixed) > 0 || slices.ContainsFunc(s.Fields, (*model.Field).Required)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/acpgo/sdk/internal/gen/api"
 	"github.com/acpgo/sdk/internal/gen/model"
+	"github.com/acpgo/sdk/internal/test/apitest"
 	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -157,7 +158,7 @@ func TestPromotionReport(t *testing.T) {
 
 // visible returns the part of a package that programs can see, without the set of all features.
 func visible(pkg *types.Package) []string {
-	lines := api.Lines(pkg)
+	lines := apitest.Lines(pkg)
 	for i, line := range lines {
 		lines[i] = featureValue.ReplaceAllString(line, "$1")
 	}

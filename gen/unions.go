@@ -120,11 +120,7 @@ func (b *builder) discriminated(u *model.Union, n *schema.Node, choices []*branc
 	}
 	optional := false
 	for _, br := range choices {
-		tag := br.form.Property(u.Tag)
-		if tag == nil {
-			return false
-		}
-		if _, ok := b.tagValue(tag); !ok {
+		if _, ok := b.constantOf(br.form, u.Tag); !ok {
 			return false
 		}
 		optional = optional || !br.form.Requires(u.Tag)
@@ -210,7 +206,7 @@ func (b *builder) spread(n *schema.Node, choices []*branch) []*branch {
 func (b *builder) nest(n *schema.Node, choices []*branch, tag string) []*branch {
 	value := func(br *branch) (value string) {
 		if len(b.tags(br, tag)) == 1 {
-			value, _ = b.tagValue(br.form.Property(tag))
+			value, _ = b.constantOf(br.form, tag)
 		}
 		return value
 	}
@@ -459,6 +455,14 @@ func (b *builder) tagValue(n *schema.Node) (string, bool) {
 	return s, ok && json.Unmarshal(raw, &s) == nil
 }
 
+// constantOf returns the only string that a form allows for a member, if the form has that member.
+func (b *builder) constantOf(form *schema.Node, member string) (string, bool) {
+	if p := form.Property(member); p != nil {
+		return b.tagValue(p)
+	}
+	return "", false
+}
+
 // variant returns the variant that br describes, or nil if br is open, that is, for all tags other than the listed
 // ones. The listed tags and their places are in tags.
 func (b *builder) variant(u *model.Union, br *branch, tags map[string]string) (v *model.Variant, open bool) {
@@ -616,15 +620,8 @@ func (b *builder) checkMapping(u *model.Union, n *schema.Node, choices []*branch
 			name = n.Mapping[value]
 		}
 		same := slices.ContainsFunc(choices, func(br *branch) bool {
-			if !slices.Contains(br.refs, name) || n.Discriminator == "" {
-				return false
-			}
-			p := br.form.Property(n.Discriminator)
-			if p == nil {
-				return false
-			}
-			tag, isConst := b.tagValue(p)
-			return isConst && tag == value
+			tag, isConst := b.constantOf(br.form, n.Discriminator)
+			return slices.Contains(br.refs, name) && n.Discriminator != "" && isConst && tag == value
 		})
 		if !same {
 			b.problem(at, "the branch that it names does not have this value as a constant")
@@ -640,14 +637,9 @@ func (b *builder) content(v *model.Variant, br *branch) {
 		return
 	}
 	form := br.form
-	if br.kind == "object" && len(br.refs) > 0 && br.own == nil && u.Tag == "" && len(br.refs) == 1 {
-		v.Type = b.refType(br.refs[0]) // an object without known members
-		v.Part = cmp.Or(v.Part, br.refs[0])
-		return
-	}
 	switch {
-	case len(br.refs) == 1 && br.own == nil && br.kind != "object":
-		v.Type = b.refType(br.refs[0])
+	case len(br.refs) == 1 && br.own == nil && (br.kind != "object" || u.Tag == ""):
+		v.Type = b.refType(br.refs[0]) // no object, or one without known members
 		v.Part = cmp.Or(v.Part, br.refs[0])
 	case len(form.Branches()) > 0 && br.kind == "object":
 		v.Part = cmp.Or(v.Part, "object")

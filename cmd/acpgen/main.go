@@ -182,13 +182,6 @@ func usage(w io.Writer) {
 	fmt.Fprintf(w, "%s\nFlags:\n\n", file.Doc.Text())
 }
 
-// ask prints questions about a schema.
-func (o *options) ask(file string, questions []gen.Question) {
-	for _, q := range questions {
-		fmt.Fprintf(o.stderr, "acpgen: %s: question: %s\n", text.Brief(file), text.Brief(q.String()))
-	}
-}
-
 // run runs acpgen as the options specify and returns the exit status.
 func (o *options) run(args []string, stdout io.Writer) (status int, err error) {
 	switch {
@@ -358,7 +351,9 @@ func (o *options) single() ([]folder, error) {
 	if err != nil {
 		return nil, o.locate(err)
 	}
-	o.ask(o.schema, result.Questions)
+	for _, q := range result.Questions {
+		fmt.Fprintf(o.stderr, "acpgen: %s: question: %s\n", text.Brief(o.schema), text.Brief(q.String()))
+	}
 	folders := []folder{{o.out, result.Files}}
 	if result.Hooks != nil {
 		folders = append(folders, folder{filepath.Join(o.out, "proxy"), map[string][]byte{"hooks_gen.go": result.Hooks}})

@@ -44,7 +44,7 @@ type Change struct {
 
 // A comparison compares two versions of a package.
 type comparison struct {
-	old, new printer
+	old, new Printer
 	// mirrors maps types that are defined as another type of the package, and so have its fields, to that type.
 	mirrors map[string]string
 	// tried is the old package with experimental features, or nil.
@@ -57,16 +57,16 @@ type comparison struct {
 // compare returns the differences between two versions of a package. If only one of them has a type, the resulting
 // differences in its fields, methods, constants and constructors are left out.
 func compare(old, new, tried *types.Package, mirrors map[string]string) []Change {
-	c := &comparison{old: printer{old}, new: printer{new}, mirrors: mirrors, tried: tried,
+	c := &comparison{old: Printer{old}, new: Printer{new}, mirrors: mirrors, tried: tried,
 		variants: map[string]bool{}}
-	for _, o := range exported(old) {
+	for _, o := range Exported(old) {
 		if n := new.Scope().Lookup(o.Name()); n != nil {
 			c.object(o, n)
 		} else if !c.follows(o, new) && !byHand(o) {
 			c.add(Breaking, o.Name(), c.old.describe(o)+" is gone")
 		}
 	}
-	for _, n := range exported(new) {
+	for _, n := range Exported(new) {
 		if old.Scope().Lookup(n.Name()) == nil && !c.follows(n, old) && !c.variants[n.Name()] && !byHand(n) {
 			level := Addition
 			if _, isConst := n.(*types.Const); isConst && namedType(n.Type()) != nil {
@@ -128,16 +128,16 @@ func (c *comparison) follows(obj types.Object, other *types.Package) bool {
 }
 
 // describe returns a description of an object.
-func (p printer) describe(obj types.Object) string {
+func (p Printer) describe(obj types.Object) string {
 	switch obj := obj.(type) {
 	case *types.Const:
-		return "constant " + code(strings.TrimSpace(p.constant(obj)))
+		return "constant " + code(strings.TrimSpace(p.Constant(obj)))
 	case *types.Var:
-		return "variable " + code(p.typ(obj.Type()))
+		return "variable " + code(p.Type(obj.Type()))
 	case *types.Func:
-		return "function " + code(p.typ(obj.Type()))
+		return "function " + code(p.Type(obj.Type()))
 	}
-	shape := p.shape(obj.Type())
+	shape := p.Shape(obj.Type())
 	if shape == structs || shape == interfaces {
 		return shape
 	}
@@ -145,9 +145,9 @@ func (p printer) describe(obj types.Object) string {
 }
 
 // values returns the constants of a type.
-func (p printer) values(typ types.Object) string {
+func (p Printer) values(typ types.Object) string {
 	var out []string
-	for _, obj := range exported(p.pkg) {
+	for _, obj := range Exported(p.Package) {
 		if _, isConst := obj.(*types.Const); isConst && types.Identical(obj.Type(), typ.Type()) {
 			out = append(out, code(obj.Name()))
 		}
@@ -160,7 +160,7 @@ func (p printer) values(typ types.Object) string {
 
 // object compares two objects with the same name.
 func (c *comparison) object(o, n types.Object) {
-	before, after := defined(o), defined(n)
+	before, after := Defined(o), Defined(n)
 	was, is := c.old.text(o), c.new.text(n)
 	if _, wasType := o.(*types.TypeName); wasType && was == is {
 		was, is = types.ObjectString(o, c.old.qualify), types.ObjectString(n, c.new.qualify)
@@ -174,16 +174,16 @@ func (c *comparison) object(o, n types.Object) {
 }
 
 // text returns everything about an object that is not a type, except its name.
-func (p printer) text(obj types.Object) string {
+func (p Printer) text(obj types.Object) string {
 	switch obj := obj.(type) {
 	case *types.Const:
-		return "const" + p.constant(obj)
+		return "const" + p.Constant(obj)
 	case *types.Func:
-		return p.typeParams(obj.Signature().TypeParams()) + p.typ(obj.Type())
+		return p.TypeParams(obj.Signature().TypeParams()) + p.Type(obj.Type())
 	case *types.TypeName:
 		return "type"
 	}
-	return p.typ(obj.Type())
+	return p.Type(obj.Type())
 }
 
 func (c *comparison) became(subject, before, after string) {
@@ -201,64 +201,64 @@ func (c *comparison) became(subject, before, after string) {
 // defined compares two defined types.
 func (c *comparison) defined(o, n *types.Named) {
 	name := o.Obj().Name()
-	if p, q := c.old.typeParams(o.TypeParams()), c.new.typeParams(n.TypeParams()); p != q {
+	if p, q := c.old.TypeParams(o.TypeParams()), c.new.TypeParams(n.TypeParams()); p != q {
 		c.became(name, name+p, name+q)
 		return
 	}
-	if mirrored, ok := c.mirrors[name]; ok && c.old.pkg.Scope().Lookup(mirrored) != nil {
+	if mirrored, ok := c.mirrors[name]; ok && c.old.Package.Scope().Lookup(mirrored) != nil {
 		return // changes are reported there
 	}
-	was, is := c.old.shape(o), c.new.shape(n)
+	was, is := c.old.Shape(o), c.new.Shape(n)
 	if was != is {
 		c.became(name, was, is)
 	} else {
-		c.parts(name, c.old.parts(o), c.new.parts(n), was == interfaces && !sealed(o))
+		c.parts(name, c.old.Parts(o), c.new.Parts(n), was == interfaces && !Sealed(o))
 	}
 	switch {
 	case was == structs && is == structs && types.Comparable(o) && !types.Comparable(n):
 		c.add(Breaking, name, "its values cannot be compared by == any more")
-	case sealed(o) && sealed(n):
-		c.parts(name, c.old.variants(o), c.new.variants(n), false)
-	case was == interfaces && sealed(n):
+	case Sealed(o) && Sealed(n):
+		c.parts(name, c.old.Variants(o), c.new.Variants(n), false)
+	case was == interfaces && Sealed(n):
 		c.add(Breaking, name, "other packages cannot implement it any more")
 	}
-	c.parts(name, c.old.methods(o), c.new.methods(n), false)
+	c.parts(name, c.old.Methods(o), c.new.Methods(n), false)
 }
 
 // parts compares the parts of two types. If other packages can implement the old one, they lack new methods.
-func (c *comparison) parts(name string, before, after []part, implemented bool) {
-	find := func(list []part, p part) int {
-		return slices.IndexFunc(list, func(q part) bool { return q.name == p.name })
+func (c *comparison) parts(name string, before, after []Part, implemented bool) {
+	find := func(list []Part, p Part) int {
+		return slices.IndexFunc(list, func(q Part) bool { return q.Name() == p.Name() })
 	}
 	for _, p := range before {
-		subject, i := name+"."+p.name, find(after, p)
+		subject, i := name+"."+p.Name(), find(after, p)
 		switch {
-		case p.kind == variant && (i < 0 || after[i].pointer && !p.pointer):
-			if c.new.pkg.Scope().Lookup(p.name) != nil {
-				c.add(Breaking, name, code(p.typ)+" is no variant any more")
+		case p.Kind == Variant && (i < 0 || after[i].Pointer && !p.Pointer):
+			if c.new.Package.Scope().Lookup(p.Name()) != nil {
+				c.add(Breaking, name, code(p.Type)+" is no variant any more")
 			}
-		case p.kind == variant && p.pointer && !after[i].pointer:
-			c.add(Silent, name, "the variant "+code(p.typ)+" became "+code(p.name)+
+		case p.Kind == Variant && p.Pointer && !after[i].Pointer:
+			c.add(Silent, name, "the variant "+code(p.Type)+" became "+code(p.Name())+
 				"; a case of the pointer matches nothing any more")
-		case p.kind == variant:
+		case p.Kind == Variant:
 		case i < 0:
-			c.add(Breaking, subject, p.kind+" "+code(p.typ)+" is gone")
-		case p.typ != after[i].typ:
-			c.became(subject, p.typ, after[i].typ)
-		case after[i].pointer && !p.pointer:
+			c.add(Breaking, subject, p.Kind+" "+code(p.Type)+" is gone")
+		case p.Type != after[i].Type:
+			c.became(subject, p.Type, after[i].Type)
+		case after[i].Pointer && !p.Pointer:
 			c.add(Breaking, subject, "only pointers have this method now")
 		}
 	}
 	for _, p := range after {
-		switch subject := name + "." + p.name; {
+		switch subject := name + "." + p.Name(); {
 		case find(before, p) >= 0:
-		case p.kind == variant:
-			c.variants[p.name] = true
-			c.added(Notable, name, "new variant "+code(p.typ)+", which switches should have a case for", p.name)
+		case p.Kind == Variant:
+			c.variants[p.Name()] = true
+			c.added(Notable, name, "new variant "+code(p.Type)+", which switches should have a case for", p.Name())
 		case implemented:
-			c.add(Breaking, subject, "new method "+code(p.typ))
+			c.add(Breaking, subject, "new method "+code(p.Type))
 		default:
-			c.added(Addition, subject, "new "+p.kind+" "+code(p.typ), subject)
+			c.added(Addition, subject, "new "+p.Kind+" "+code(p.Type), subject)
 		}
 	}
 }

@@ -77,11 +77,20 @@ type fact struct {
 	name, value string
 }
 
-// facts has the facts of a version, with their values by thing, rule and name.
+// A key identifies a fact in both versions.
+type key struct {
+	id   string
+	rule *rule
+	name string
+}
+
+func (f fact) key() key { return key{f.id, f.rule, f.name} }
+
+// facts has the facts of a version.
 type facts struct {
 	list   []fact
 	things map[string]bool
-	values map[fact]string
+	values map[key]string
 }
 
 // compareWire returns the differences between two versions of a protocol, and the number of differing descriptions.
@@ -106,12 +115,12 @@ func compareWire(old, new *model.Package, tried *types.Package) (changes []Chang
 		}
 	}
 	for _, f := range before.list {
-		if is, ok := after.value(f); ok || f.rule.added && after.things[f.id] {
+		if is, ok := after.values[f.key()]; ok || f.rule.added && after.things[f.id] {
 			change(f, f.value, is)
 		}
 	}
 	for _, f := range after.list {
-		if _, ok := before.value(f); !ok && f.rule.added && before.things[f.owner] {
+		if _, ok := before.values[f.key()]; !ok && f.rule.added && before.things[f.owner] {
 			change(f, "", f.value)
 		}
 	}
@@ -133,7 +142,7 @@ func compareWire(old, new *model.Package, tried *types.Package) (changes []Chang
 }
 
 func factsOf(pkg *model.Package) *facts {
-	fs := &facts{things: map[string]bool{}, values: map[fact]string{}}
+	fs := &facts{things: map[string]bool{}, values: map[key]string{}}
 	for _, d := range pkg.Decls {
 		fs.decl(d)
 	}
@@ -163,15 +172,6 @@ func (fs *facts) add(t thing, r *rule, name, value string) {
 
 func (fs *facts) set(t thing, r *rule, value bool) {
 	fs.add(t, r, "", map[bool]string{true: "set"}[value])
-}
-
-// key returns what identifies the fact in both versions.
-func (f fact) key() fact { return fact{thing{id: f.id}, f.rule, f.name, ""} }
-
-// value returns the value that a version has instead of a fact of the other one.
-func (fs *facts) value(f fact) (string, bool) {
-	value, ok := fs.values[f.key()]
-	return value, ok
 }
 
 func (fs *facts) decl(d model.Decl) {

@@ -29,7 +29,7 @@ func Check(t *testing.T, path string, update bool) {
 // Compare compares what a package exports with the api.txt in its folder, or writes the file anew.
 func Compare(t *testing.T, dir string, pkg *types.Package, update bool) {
 	t.Helper()
-	file, lines := filepath.Join(dir, "api.txt"), markExperimental(t, dir, api.Lines(pkg))
+	file, lines := filepath.Join(dir, "api.txt"), markExperimental(t, dir, Lines(pkg))
 	if update {
 		must.Do(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644))
 		return
