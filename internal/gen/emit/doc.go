@@ -78,6 +78,9 @@ func markdown(text string, indent int) []string {
 	return out
 }
 
+// paragraph returns text as the lines of a doc comment that is indented by so many columns.
+func paragraph(text string, indent int) []string { return wrap(text, "", "", width-len("// ")-indent) }
+
 // wrap breaks text into lines of at most the given number of columns. The first line begins with first, the others
 // with rest.
 func wrap(text, first, rest string, columns int) []string {

@@ -16,9 +16,9 @@ func (g *generator) enums(f *jen.File) {
 
 func (g *generator) enum(f *jen.File, d *model.Enum) {
 	doc := markDecl(g.describeDecl(&d.Common, "is one of a list of values."), &d.Common)
-	add(f, append(comment(doc), jen.Type().Id(d.Go).Id(d.Type.Go()))...)
+	declare(f, doc, jen.Type().Id(d.Go).Id(d.Type.Go()))
 
-	knownValues(f, d)
+	f.Add(comment([]string{"The known values of " + d.Go + "."})...)
 	f.Const().DefsFunc(func(group *jen.Group) {
 		for _, v := range d.Values {
 			var lines []string
@@ -31,9 +31,7 @@ func (g *generator) enum(f *jen.File, d *model.Enum) {
 			if v.Experimental && len(lines) == 0 {
 				lines = []string{v.Go + " is a value of " + d.Go + "."}
 			}
-			for _, line := range comment(experimental(deprecate(lines, v.Deprecated), v.Experimental, v.Feature, 4)) {
-				group.Add(line)
-			}
+			commentIn(group, experimental(deprecate(lines, v.Deprecated), v.Experimental, v.Feature, 4))
 			group.Id(v.Go).Id(d.Go).Op("=").Add(literal(v.Value))
 		}
 	})
@@ -67,8 +65,7 @@ func (g *generator) enum(f *jen.File, d *model.Enum) {
 	case !d.Names():
 		others = "others are refused"
 	}
-	text := comment([]string{"Known reports whether x is one of the values that the schema lists; " + others + "."})
-	add(f, append(text, known)...)
+	declare(f, []string{"Known reports whether x is one of the values that the schema lists; " + others + "."}, known)
 }
 
 // wrapped returns a list of code made of names, a few items to a line.
@@ -92,9 +89,4 @@ func literal(v any) *jen.Statement {
 		return verbatim(string(n))
 	}
 	return jen.Lit(v)
-}
-
-// knownValues begins the constants of an enum.
-func knownValues(f *jen.File, d *model.Enum) {
-	f.Add(comment([]string{"The known values of " + d.Go + "."})...)
 }

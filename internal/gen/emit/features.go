@@ -13,10 +13,9 @@ import (
 // features writes the constants that enable experimental features, and the methods that return the features that a
 // message or a set of handlers uses.
 func (g *generator) features(f *jen.File) {
-	add(f, append(comment(wrap("Features is a set of experimental features, which AgentOptions.Experimental and "+
-		"ClientOptions.Experimental"+
-		" enable: FeatureFork|FeatureUsage, for example, or AllFeatures.", "", "", width-3)),
-		jen.Type().Id("Features").Uint64())...)
+	declare(f, paragraph("Features is a set of experimental features, which AgentOptions.Experimental and "+
+		"ClientOptions.Experimental enable: FeatureFork|FeatureUsage, for example, or AllFeatures.", 0),
+		jen.Type().Id("Features").Uint64())
 	var all []string
 	var names []jen.Code
 	f.Comment("The experimental features.")
@@ -24,12 +23,10 @@ func (g *generator) features(f *jen.File) {
 		for _, feature := range g.pkg.Features {
 			lines := []string{feature.Go() + " is stable and need not be enabled.", "", "Deprecated: it has no effect."}
 			if feature.Experimental {
-				lines = wrap(feature.Go()+" enables "+enumerate(feature.Covers, "and")+".", "", "", width-3-4)
+				lines = paragraph(feature.Go()+" enables "+enumerate(feature.Covers, "and")+".", 4)
 				all = append(all, feature.Go())
 			}
-			for _, line := range comment(lines) {
-				group.Add(line)
-			}
+			commentIn(group, lines)
 			group.Id(feature.Go()).Id("Features").Op("=").Lit(1).Op("<<").Lit(feature.Bit)
 			names = append(names, jen.Lit(feature.Bit).Op(":").Lit(feature.Go()))
 		}
@@ -100,7 +97,7 @@ func experimental(lines []string, is bool, feature *model.Feature, indent int) [
 	if feature != nil {
 		text += " It needs [" + feature.Go() + "]."
 	}
-	return beforeLinks(lines, wrap(text, "", "", width-3-indent)...)
+	return beforeLinks(lines, paragraph(text, indent)...)
 }
 
 // findUsers returns those declarations of messages whose values can use a feature.
@@ -169,12 +166,10 @@ func declOf(t model.Type) model.Decl {
 
 // valuesOf returns the experimental values of a type that is an enum.
 func valuesOf(t model.Type) []*model.EnumValue {
-	named, _ := t.(model.Named)
-	enum, ok := named.Decl.(*model.Enum)
-	if !ok {
-		return nil
+	if enum := enumOf(t); enum != nil {
+		return experimentalValues(enum)
 	}
-	return experimentalValues(enum)
+	return nil
 }
 
 func experimentalValues(enum *model.Enum) []*model.EnumValue {

@@ -125,7 +125,7 @@ func isAdvertised(c *jen.Statement, path []*model.Field) *jen.Statement {
 
 // serves writes the function that reports whether a side that advertises some capabilities serves a method.
 func (g *generator) serves(f *jen.File, r role, caps string, groups []*capabilityGroup) {
-	doc := wrap("serves reports whether "+r.article+" that advertises x serves a method.", "", "", width-3)
+	doc := paragraph("serves reports whether "+r.article+" that advertises x serves a method.", 0)
 	var body []jen.Code
 	if len(groups) > 0 {
 		body = append(body, jen.Switch(jen.Id("method")).BlockFunc(func(cases *jen.Group) {
@@ -138,8 +138,8 @@ func (g *generator) serves(f *jen.File, r role, caps string, groups []*capabilit
 			}
 		}))
 	}
-	add(f, append(comment(doc), method(caps).Id("serves").Params(jen.Id("method").String()).Bool().
-		Block(append(body, jen.Return(jen.True()))...))...)
+	declare(f, doc, method(caps).Id("serves").Params(jen.Id("method").String()).Bool().
+		Block(append(body, jen.Return(jen.True()))...))
 }
 
 // lacksName returns the name of the function that lacks writes.
@@ -170,10 +170,10 @@ func (g *generator) lacks(f *jen.File, caps string, m *model.Method) {
 	if len(tests) > 1 {
 		missing = jen.Qual("cmp", "Or").Add(eachOnALine("()", tests...))
 	}
-	doc := wrap(lacksName(m)+" returns the capability that a call of "+m.Name+" needs and x does not have, or \"\".", "",
-		"", width-3)
-	add(f, append(comment(doc), method(caps).Id(lacksName(m)).
-		Params(params.Clone().Op("*").Id(m.Params.Base().Go)).String().Block(jen.Return(missing)))...)
+	doc := paragraph(lacksName(m)+" returns the capability that a call of "+m.Name+" needs and x does not have, or "+
+		"\"\".", 0)
+	declare(f, doc, method(caps).Id(lacksName(m)).
+		Params(params.Clone().Op("*").Id(m.Params.Base().Go)).String().Block(jen.Return(missing)))
 }
 
 // listOf returns the values of a field of the parameters, or the parameters, as a list.
@@ -213,11 +213,11 @@ func (g *generator) lacksForEach(f *jen.File, caps string, m *model.Method, need
 	}
 	if g.each[caps+name] == "" {
 		g.each[caps+name] = text
-		doc := wrap(name+" returns the capability that an item of list needs and x does not have, or \"\".", "", "", width-3)
-		add(f, append(comment(doc),
+		doc := paragraph(name+" returns the capability that an item of list needs and x does not have, or \"\".", 0)
+		declare(f, doc,
 			method(caps).Id(name).Params(jen.Id("list").Index().Id(union)).String().Block(
 				jen.For(jen.List(jen.Id("_"), jen.Id("item")).Op(":=").Range().Id("list")).Block(test),
-				jen.Return(jen.Lit(""))))...)
+				jen.Return(jen.Lit(""))))
 	}
 	return name
 }
@@ -260,12 +260,11 @@ func (g *generator) derive(f *jen.File, r role, caps string, groups []*capabilit
 			jen.Err().Op("!=").Nil(),
 		).Block(jen.Return(jen.Id("x"), jen.Err())).Else().If(jen.Id("all")).Block(set...))
 	}
-	doc := wrap("capabilities returns the capabilities that the handlers imply. It is an error to set only some of "+
-		"the handlers"+
-		" of one capability.", "", "", width-3)
-	add(f, append(comment(doc), jen.Func().Params(jen.Id("h").Op("*").Id(r.handlers)).Id("capabilities").Params().
+	doc := paragraph("capabilities returns the capabilities that the handlers imply. It is an error to set only some of "+
+		"the handlers of one capability.", 0)
+	declare(f, doc, jen.Func().Params(jen.Id("h").Op("*").Id(r.handlers)).Id("capabilities").Params().
 		Params(jen.Id("x").Id(caps), jen.Err().Error()).
-		Block(append(body, jen.Return(jen.Id("x"), jen.Nil()))...))...)
+		Block(append(body, jen.Return(jen.Id("x"), jen.Nil()))...))
 }
 
 // assign returns the statements that set the field at the end of a path.

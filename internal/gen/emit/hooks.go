@@ -1,6 +1,8 @@
 package emit
 
 import (
+	"slices"
+
 	"github.com/dave/jennifer/jen"
 
 	"github.com/acpgo/sdk/internal/gen/model"
@@ -12,42 +14,39 @@ func Hooks(pkg *model.Package, c Config, types string) ([]byte, error) {
 	f := newFile("proxy", c.Source)
 	f.ImportName(types, c.Package)
 	var fields, list []jen.Code
-	for _, experimentalOnes := range []bool{false, true} {
-		for _, m := range pkg.Methods {
-			if m.Experimental != experimentalOnes || m.Side == model.Protocol || m.Side == model.Proxy {
-				continue
-			}
-			hook := jen.Id("Notification").Types(jen.Qual(types, m.Params.Base().Go))
-			route := "notification"
-			if m.Request() {
-				hook = jen.Id("Request").Types(jen.Qual(types, m.Params.Base().Go), jen.Qual(types, m.Result.Base().Go))
-				route = "request"
-			}
-			lines := wrap(m.Go+" runs for "+m.Name+", "+kind(m)+" of "+sender(m.Side)+".", "", "", width-3-4)
-			fields = append(fields, comment(experimental(lines, m.Experimental, nil, 4))...)
-			fields = append(fields, jen.Id(m.Go).Add(hook))
-			// The side that sends a message is not the one that handles it.
-			if m.Side != model.Client {
-				list = append(list, jen.Id(route).Call(jen.Id("Client"), jen.Qual(types, m.Const), jen.Id("h").Dot(m.Go)))
-			}
-			if m.Side != model.Agent {
-				list = append(list, jen.Id(route).Call(jen.Id("Agent"), jen.Qual(types, m.Const), jen.Id("h").Dot(m.Go)))
-			}
+	methods := slices.Clone(pkg.Methods)
+	experimentalLast(methods)
+	for _, m := range methods {
+		if m.Side == model.Protocol || m.Side == model.Proxy {
+			continue
+		}
+		hook := jen.Id("Notification").Types(jen.Qual(types, m.Params.Base().Go))
+		route := "notification"
+		if m.Request() {
+			hook = jen.Id("Request").Types(jen.Qual(types, m.Params.Base().Go), jen.Qual(types, m.Result.Base().Go))
+			route = "request"
+		}
+		lines := paragraph(m.Go+" runs for "+m.Name+", "+kind(m)+" of "+sender(m.Side)+".", 4)
+		fields = append(fields, comment(experimental(lines, m.Experimental, nil, 4))...)
+		fields = append(fields, jen.Id(m.Go).Add(hook))
+		// The side that sends a message is not the one that handles it.
+		if m.Side != model.Client {
+			list = append(list, jen.Id(route).Call(jen.Id("Client"), jen.Qual(types, m.Const), jen.Id("h").Dot(m.Go)))
+		}
+		if m.Side != model.Agent {
+			list = append(list, jen.Id(route).Call(jen.Id("Agent"), jen.Qual(types, m.Const), jen.Id("h").Dot(m.Go)))
 		}
 	}
 	fields = append(fields,
 		jen.Comment("// Raw holds the hooks of other methods by name: extensions, and methods of other versions."),
 		jen.Id("Raw").Map(jen.String()).Id("Raw"))
 	doc := "Hooks are functions that run for the messages of a method instead of passing them on. The hook of a " +
-		"method gets its" +
-		" requests, or its notifications, from the side that sends them. Messages of methods whose hooks are nil are " +
-		"passed on."
-	add(f, append(comment(wrap(doc, "", "", width-3)),
-		jen.Type().Id("Hooks").Custom(jen.Options{Open: "struct {\n", Close: "\n}", Separator: "\n"}, fields...))...)
-	add(f, comment([]string{"typed returns the hooks that are set, and nil for others."})[0],
+		"method gets its requests, or its notifications, from the side that sends them. Messages of methods whose " +
+		"hooks are nil are passed on."
+	declare(f, paragraph(doc, 0), jen.Type().Id("Hooks").Add(structOf(fields...)))
+	declare(f, []string{"typed returns the hooks that are set, and nil for others."},
 		jen.Func().Params(jen.Id("h").Op("*").Id("Hooks")).Id("typed").Params().Index().Op("*").Id("hook").Block(
-			jen.Return(jen.Index().Op("*").Id("hook").Custom(jen.Options{Open: "{\n", Close: ",\n}", Separator: ",\n"},
-				list...))))
+			jen.Return(jen.Index().Op("*").Id("hook").Add(eachOnALine("{}", list...)))))
 	return render(f)
 }
 

@@ -14,9 +14,8 @@ func (g *generator) json(f *jen.File) {
 			continue
 		}
 		name := d.Base().Go
-		methods = append(methods, g.marshal(name, g.codecName("Append"), jen.Nil(), jen.Op("&").Add(x)),
-			method(name).Id("UnmarshalJSON").Params(jen.Id("data").Index().Byte()).Error().
-				Add(oneLine(jen.Return(g.codecName("Unmarshal").Call(jen.Id("data"), x)))))
+		methods = append(methods, marshal(name, g.codecName("Append").Call(jen.Nil(), jen.Op("&").Add(x))),
+			unmarshal(name, g.codecName("Unmarshal").Call(jen.Id("data"), x)))
 		if _, ok := d.(*model.Union); ok {
 			methods = append(methods, valueMethod(name).Id("String").Params().String().
 				Add(oneLine(jen.Return(g.codecName("Text").Call(jen.Op("&").Add(x))))))
@@ -31,7 +30,11 @@ func (g *generator) json(f *jen.File) {
 		had := len(methods)
 		for _, v := range g.variants(u) {
 			if !v.Self {
-				methods = append(methods, g.marshal(v.Go, jen.Id("variantJSON"), pointerTo(v)))
+				pointer := x
+				if v.Type == nil {
+					pointer = jen.Op("&").Add(x)
+				}
+				methods = append(methods, marshal(v.Go, jen.Id("variantJSON").Call(pointer)))
 			}
 		}
 		if len(methods) > had {
@@ -54,16 +57,14 @@ func (g *generator) json(f *jen.File) {
 	}
 }
 
-// marshal returns MarshalJSON, which calls encode with the given arguments.
-func (g *generator) marshal(name string, encode *jen.Statement, args ...jen.Code) jen.Code {
+// marshal returns MarshalJSON, which returns encoded.
+func marshal(name string, encoded jen.Code) jen.Code {
 	return valueMethod(name).Id("MarshalJSON").Params().Params(jen.Index().Byte(), jen.Error()).
-		Add(oneLine(jen.Return(encode.Call(args...))))
+		Add(oneLine(jen.Return(encoded)))
 }
 
-// pointerTo returns x as the variant that it is.
-func pointerTo(v *model.Variant) jen.Code {
-	if v.Type != nil {
-		return x
-	}
-	return jen.Op("&").Add(x)
+// unmarshal returns UnmarshalJSON, which returns the error of decoding.
+func unmarshal(name string, decoding jen.Code) jen.Code {
+	return method(name).Id("UnmarshalJSON").Params(jen.Id("data").Index().Byte()).Error().
+		Add(oneLine(jen.Return(decoding)))
 }

@@ -14,20 +14,15 @@ func (g *generator) methods(f *jen.File) {
 	f.Comment("The names of the protocol's methods.")
 	f.Const().DefsFunc(func(group *jen.Group) {
 		for _, m := range g.pkg.Methods {
-			lines := wrap(m.Const+" names "+kind(m)+" that "+handledBy(m.Side)+".", "", "", width-3-4)
-			for _, line := range comment(experimental(lines, m.Experimental, m.Feature, 4)) {
-				group.Add(line)
-			}
+			lines := paragraph(m.Const+" names "+kind(m)+" that "+handledBy(m.Side)+".", 4)
+			commentIn(group, experimental(lines, m.Experimental, m.Feature, 4))
 			group.Id(m.Const).Op("=").Lit(m.Name)
 		}
 	})
 	f.Line()
 	if !g.Facade {
-		for _, line := range comment(
-			wrap("The methods with the types of their parameters and results: Call and Notify send them,"+
-				" [rpc.HandleMethod] and [rpc.HandleNotificationMethod] serve them.", "", "", width-3)) {
-			f.Add(line)
-		}
+		commentIn(f.Group, paragraph("The methods with the types of their parameters and results: Call and Notify send "+
+			"them, [rpc.HandleMethod] and [rpc.HandleNotificationMethod] serve them.", 0))
 	} else {
 		f.Comment("requestMethod is an engine.RequestMethod without methods, which the compiler would make for each.")
 		f.Type().Id("requestMethod").Types(jen.Id("P").Op(",").Id("R").Id("any")).Struct(
@@ -45,9 +40,7 @@ func (g *generator) methods(f *jen.File) {
 				if m.Doc != "" {
 					text += "\n\n" + stop(m.Doc)
 				}
-				for _, line := range comment(markdown(text, 4)) {
-					group.Add(line)
-				}
+				commentIn(group, markdown(text, 4))
 				group.Id(m.Var).Op("=").Add(g.descriptor(m))
 			}
 		}
@@ -58,23 +51,17 @@ func (g *generator) methods(f *jen.File) {
 // descriptor returns the typed descriptor of a method.
 func (g *generator) descriptor(m *model.Method) *jen.Statement {
 	params := jen.Id(m.Params.Base().Go)
-	if g.Facade {
+	var values fields
+	values.set("Name", jen.Id(m.Const))
+	values.setIf("NullResult", m.NullResult)
+	switch {
+	case g.Facade:
 		return jen.Id("requestMethod").
-			Types(jen.Op("*").Add(params), jen.Op("*").Id(m.Result.Base().Go)).Values(g.described(m)...)
+			Types(jen.Op("*").Add(params), jen.Op("*").Id(m.Result.Base().Go)).Values(values...)
+	case !m.Request():
+		return g.rpcName("NotificationMethod").Types(params).Values(values...)
 	}
-	if !m.Request() {
-		return g.rpcName("NotificationMethod").Types(params).Values(jen.Id("Name").Op(":").Id(m.Const))
-	}
-	return g.rpcName("RequestMethod").Types(params, jen.Id(m.Result.Base().Go)).Values(g.described(m)...)
-}
-
-// described returns the fields of the descriptor of a request.
-func (g *generator) described(m *model.Method) []jen.Code {
-	values := []jen.Code{jen.Id("Name").Op(":").Id(m.Const)}
-	if m.NullResult {
-		values = append(values, jen.Id("NullResult").Op(":").True())
-	}
-	return values
+	return g.rpcName("RequestMethod").Types(params, jen.Id(m.Result.Base().Go)).Values(values...)
 }
 
 func kind(m *model.Method) string {
@@ -127,6 +114,19 @@ func (g *generator) handled(side model.Side) []*model.Method {
 	return out
 }
 
+// experimentalLast moves the experimental methods behind the others.
+func experimentalLast(methods []*model.Method) {
+	slices.SortStableFunc(methods, func(a, b *model.Method) int {
+		switch {
+		case a.Experimental == b.Experimental:
+			return 0
+		case a.Experimental:
+			return 1
+		}
+		return -1
+	})
+}
+
 // handlers writes the structs of handlers, and their conversion to routes.
 func (g *generator) handlers(f *jen.File) {
 	for _, r := range roles {
@@ -139,16 +139,7 @@ func (g *generator) handlersOf(f *jen.File, r role) {
 	if len(methods) == 0 {
 		return
 	}
-	// Experimental handlers come last.
-	slices.SortStableFunc(methods, func(a, b *model.Method) int {
-		switch {
-		case a.Experimental == b.Experimental:
-			return 0
-		case a.Experimental:
-			return 1
-		}
-		return -1
-	})
+	experimentalLast(methods)
 	var body, routes []jen.Code
 	for _, m := range methods {
 		name, of := "conn", r.conn
@@ -186,12 +177,11 @@ func (g *generator) handlersOf(f *jen.File, r role) {
 	if r.session != "" {
 		doc += " A handler whose parameters name a session receives that session; the others receive the connection."
 	}
-	add(f, append(comment(wrap(doc, "", "", width-3)),
-		jen.Type().Id(r.handlers).Custom(jen.Options{Open: "struct {\n", Close: "\n}", Separator: "\n"}, body...))...)
+	declare(f, paragraph(doc, 0), jen.Type().Id(r.handlers).Add(structOf(body...)))
+	list := jen.Index().Add(g.engineName("Route"))
 	add(f, jen.Func().Params(jen.Id("h").Op("*").Id(r.handlers)).Id("routes").
-		Params(jen.Id("conn").Op("*").Id(r.conn)).Index().Add(g.engineName("Route")).Block(
-		jen.Return(jen.Index().Add(g.engineName("Route")).Custom(jen.Options{Open: "{\n", Close: ",\n}", Separator: ",\n"},
-			routes...))))
+		Params(jen.Id("conn").Op("*").Id(r.conn)).Add(list).Block(
+		jen.Return(list.Clone().Add(eachOnALine("{}", routes...)))))
 }
 
 func paramName(m *model.Method) string {
@@ -221,7 +211,7 @@ func sentence(goName string, m *model.Method) string {
 func (g *generator) handlerDoc(m *model.Method) []string {
 	lines := markdown(sentence(m.Go, m), 4)
 	if m.HandlerNote != "" {
-		lines = beforeLinks(lines, wrap(m.HandlerNote, "", "", width-3-4)...)
+		lines = beforeLinks(lines, paragraph(m.HandlerNote, 4)...)
 	}
 	if len(m.Capability) > 0 {
 		lines = beforeLinks(lines, "Capability: "+model.DottedPath(m.Capability)+".")
@@ -241,7 +231,6 @@ func (g *generator) conns(f *jen.File) {
 }
 
 func (g *generator) connCall(f *jen.File, r role, m *model.Method) {
-	self := "c"
 	fail := func(err jen.Code) *jen.Statement {
 		if m.Request() {
 			return jen.Return(jen.Nil(), err)
@@ -250,10 +239,10 @@ func (g *generator) connCall(f *jen.File, r role, m *model.Method) {
 	}
 	body := []jen.Code{jen.Id(paramName(m)).Op("=").Id("orEmpty").Call(jen.Id(paramName(m)))}
 	lines := markdown(sentence(m.Go, m), 0)
-	capabilities := jen.Id(self).Dot("capabilities").Call()
+	capabilities := jen.Id("c").Dot("capabilities").Call()
 	if r.session != "" {
 		body = append(body, jen.If(
-			jen.Err().Op(":=").Id(self).Dot("check").Call(jen.Id(m.Const), jen.Id(paramName(m))),
+			jen.Err().Op(":=").Id("c").Dot("check").Call(jen.Id(m.Const), jen.Id(paramName(m))),
 			jen.Err().Op("!=").Nil(),
 		).Block(fail(jen.Err())))
 	}
@@ -271,11 +260,11 @@ func (g *generator) connCall(f *jen.File, r role, m *model.Method) {
 		without = model.DottedPath(m.Capability)
 	}
 	if without != "" {
-		lines = beforeLinks(lines, wrap("It returns ErrUnsupported without sending anything if the peer does not advertise "+
-			without+".", "", "", width-3)...)
+		lines = beforeLinks(lines, paragraph("It returns ErrUnsupported without sending anything if the peer does not "+
+			"advertise "+without+".", 0)...)
 	}
 	if m.CallNote != "" {
-		lines = beforeLinks(lines, wrap(m.CallNote, "", "", width-3)...)
+		lines = beforeLinks(lines, paragraph(m.CallNote, 0)...)
 	}
 	lines = experimental(lines, m.Experimental, m.Feature, 0)
 	name, call, method := m.Go, "notify", m.Const
@@ -283,18 +272,18 @@ func (g *generator) connCall(f *jen.File, r role, m *model.Method) {
 		call, method = "call", m.Desc
 	}
 	params := []jen.Code{jen.Id("ctx").Qual("context", "Context"), jen.Id(paramName(m)).Op("*").Id(m.Params.Base().Go)}
-	send := jen.Id(call).Call(jen.Id("ctx"), jen.Id(self).Dot("rpc"), jen.Id(method), jen.Id(paramName(m)))
+	send := jen.Id(call).Call(jen.Id("ctx"), jen.Id("c").Dot("rpc"), jen.Id(method), jen.Id(paramName(m)))
 	if m.UsesAnswer {
 		name = parameter(m.Go)
 		params = append(params, jen.Id("then").Func().Params(jen.Op("*").Id(m.Result.Base().Go)))
-		lines = wrap(name+" calls "+m.Name+". The reader calls then with the answer before it handles the messages that "+
-			"follow it.", "", "", width-3)
+		lines = paragraph(name+" calls "+m.Name+". The reader calls then with the answer before it handles the messages "+
+			"that follow it.", 0)
 		send = jen.Id("callThen").Call(
-			jen.Id("ctx"), jen.Id(self).Dot("rpc"), jen.Id(m.Desc), jen.Id(paramName(m)), jen.Id("then"))
+			jen.Id("ctx"), jen.Id("c").Dot("rpc"), jen.Id(m.Desc), jen.Id(paramName(m)), jen.Id("then"))
 	}
 	body = append(body, jen.Return(send))
-	add(f, append(comment(lines),
-		jen.Func().Params(jen.Id(self).Op("*").Id(r.caller)).Id(name).Params(params...).Add(results(m)).Block(body...))...)
+	declare(f, lines,
+		jen.Func().Params(jen.Id("c").Op("*").Id(r.caller)).Id(name).Params(params...).Add(results(m)).Block(body...))
 }
 
 // sessions writes the calls of one session.
@@ -306,16 +295,16 @@ func (g *generator) sessions(f *jen.File) {
 			}
 			p := jen.Id(paramName(m))
 			lines := beforeLinks(markdown(sentence(m.Go, m), 0),
-				wrap("It sets the session's id in a copy of "+paramName(m)+". See ["+r.caller+"."+m.Go+"].", "", "", width-3)...)
+				paragraph("It sets the session's id in a copy of "+paramName(m)+". See ["+r.caller+"."+m.Go+"].", 0)...)
 			lines = experimental(lines, m.Experimental, m.Feature, 0)
-			add(f, append(comment(lines),
+			declare(f, lines,
 				jen.Func().Params(jen.Id("s").Op("*").Id(r.calls)).Id(m.Go).Params(
 					jen.Id("ctx").Qual("context", "Context"),
 					p.Clone().Op("*").Id(m.Params.Base().Go),
 				).Add(results(m)).Block(
 					jen.Id("own").Op(":=").Op("*").Id("orEmpty").Call(p),
 					jen.Id("own").Dot(m.Session.Go).Op("=").Id("s").Dot("id"),
-					jen.Return(jen.Id("s").Dot("conn").Dot(m.Go).Call(jen.Id("ctx"), jen.Op("&").Id("own")))))...)
+					jen.Return(jen.Id("s").Dot("conn").Dot(m.Go).Call(jen.Id("ctx"), jen.Op("&").Id("own")))))
 		}
 	}
 }

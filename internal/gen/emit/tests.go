@@ -71,23 +71,17 @@ func (g *generator) scalar(schema string, t model.Type) jen.Code {
 
 // scalars writes the type that makes a codec.Value of a type without codec methods.
 func (g *generator) scalars(f *jen.File) {
-	scalar := jen.Id("scalar").Types(jen.Id("T"))
-	self := func() *jen.Statement { return jen.Func().Params(jen.Id("x").Op("*").Add(scalar)) }
+	const scalar = "scalar[T]"
 	value, options := jen.Op("&").Add(x).Dot("value"), x.Clone().Dot("options")
 	add(f,
 		jen.Comment("// scalar is a value of a type without codec methods."),
-		jen.Type().Id("scalar").Types(jen.Id("T").Any()).Custom(
-			jen.Options{Open: "struct {\n", Close: "\n}", Separator: "\n"},
-			jen.Id("value").Id("T"), jen.Id("options").String()))
-	add(f, self().Id("EncodeJSON").Params(jen.Id("e").Op("*").Add(g.codecName("Encoder"))).
-		Add(oneLine(g.codecName("EncodeAs").Call(e, value, options))))
-	add(f, self().Id("DecodeJSON").Params(jen.Id("d").Op("*").Add(g.codecName("Decoder"))).
-		Add(oneLine(g.codecName("DecodeAs").Call(d, value, options))))
-	add(f, self().Id("MarshalJSON").Params().Params(jen.Index().Byte(), jen.Error()).
+		jen.Type().Id("scalar").Types(jen.Id("T").Any()).Add(structOf(jen.Id("value").Id("T"), jen.Id("options").String())))
+	add(f, g.encoder(scalar).Add(oneLine(g.codecName("EncodeAs").Call(e, value, options))))
+	add(f, g.decoder(scalar).Add(oneLine(g.codecName("DecodeAs").Call(d, value, options))))
+	add(f, method(scalar).Id("MarshalJSON").Params().Params(jen.Index().Byte(), jen.Error()).
 		Add(oneLine(jen.Return(jen.Qual(jsonPath, "Marshal").Call(x.Clone().Dot("value"))))))
-	add(f, self().Id("UnmarshalJSON").Params(jen.Id("data").Index().Byte()).Error().
-		Add(oneLine(jen.Return(jen.Qual(jsonPath, "Unmarshal").Call(jen.Id("data"), value)))))
+	add(f, unmarshal(scalar, jen.Qual(jsonPath, "Unmarshal").Call(jen.Id("data"), value)))
 	add(f, jen.Func().Id("newScalar").Types(jen.Id("T").Any()).Params(jen.Id("options").String()).Func().Params().Any().
 		Block(jen.Return(jen.Func().Params().Any().Add(oneLine(
-			jen.Return(jen.Op("&").Add(scalar).Values(jen.Id("options").Op(":").Id("options"))))))))
+			jen.Return(jen.Op("&").Id(scalar).Values(jen.Id("options").Op(":").Id("options"))))))))
 }

@@ -25,10 +25,19 @@ func comment(lines []string) []jen.Code {
 	return out
 }
 
-// header begins a file with the line that marks generated files, and the source of the file.
-func header(f *jen.File, source string) {
+// commentIn adds lines of text to a group as comment lines.
+func commentIn(group *jen.Group, lines []string) {
+	for _, line := range comment(lines) {
+		group.Add(line)
+	}
+}
+
+// newFile returns a file that begins with the line that marks generated files, and the source of the file.
+func newFile(pkg, source string) *jen.File {
+	f := jen.NewFile(pkg)
 	f.HeaderComment(Header)
 	f.HeaderComment(text.Comment(source))
+	return f
 }
 
 // packageComment documents the package.

@@ -17,19 +17,16 @@ func (g *generator) types(f *jen.File) {
 		switch d := d.(type) {
 		case *model.Struct:
 			if d.Variant == nil {
-				g.structDecl(f, d, g.declDoc(&d.Common, ""))
+				g.structDecl(f, d, g.declDoc(&d.Common))
 			}
 		case *model.Newtype:
-			add(f, append(comment(g.declDoc(&d.Common, "")),
-				jen.Type().Id(d.Go).Add(g.goType(d.Type)))...)
+			declare(f, g.declDoc(&d.Common), jen.Type().Id(d.Go).Add(g.goType(d.Type)))
 		}
 	}
 }
 
 // declDoc returns the doc comment of a declaration.
-func (g *generator) declDoc(c *model.Common, instead string) []string {
-	return markDecl(g.describeDecl(c, instead), c)
-}
+func (g *generator) declDoc(c *model.Common) []string { return markDecl(g.describeDecl(c, ""), c) }
 
 // describeDecl returns the doc comment of a declaration without the paragraphs for tools, which markDecl adds.
 func (g *generator) describeDecl(c *model.Common, instead string) []string {
@@ -75,8 +72,7 @@ func beforeLinks(lines []string, paragraph ...string) []string {
 func (g *generator) structDecl(f *jen.File, s *model.Struct, doc []string) {
 	g.structType(f, s.Go, doc, blank(s), s.Fields, g.extra(s)...)
 	if s.ZeroTest {
-		add(f,
-			jen.Comment("// IsZero reports whether nothing is set, which means the same as leaving x out."),
+		declare(f, []string{"IsZero reports whether nothing is set, which means the same as leaving x out."},
 			valueMethod(s.Go).Id("IsZero").Params().Bool().
 				Add(oneLine(jen.Return(g.codecName("IsZero").Call(jen.Op("&").Add(x))))))
 	}
@@ -97,11 +93,11 @@ func (g *generator) structType(f *jen.File, name string, doc []string, first []j
 		body = append(body, jen.Line())
 	}
 	body = append(body, more...)
-	decl := jen.Type().Id(name).Struct()
+	typ := jen.Struct()
 	if len(body) > 0 {
-		decl = jen.Type().Id(name).Custom(jen.Options{Open: "struct {\n", Close: "\n}", Separator: "\n"}, body...)
+		typ = structOf(body...)
 	}
-	add(f, append(comment(doc), decl)...)
+	declare(f, doc, jen.Type().Id(name).Add(typ))
 }
 
 // extra returns the field for members that the schema does not name, if the struct keeps them.
@@ -111,7 +107,7 @@ func (g *generator) extra(s *model.Struct) []jen.Code {
 	}
 	text := s.Extra.Go + " holds the members that the schema allows but does not name. They are written after the others."
 	options := append([]string{"extra"}, nameOptions("beside", s.Elsewhere())...)
-	return append(comment(wrap(text, "", "", width-3-4)),
+	return append(comment(paragraph(text, 4)),
 		jen.Id(s.Extra.Go).Map(jen.String()).Add(g.goType(s.Extra.Elem)).
 			Add(untagged(append(options, itemOptions(s.Extra.Elem)...)...)))
 }
@@ -145,21 +141,15 @@ func (g *generator) accessors(f *jen.File, owner string, fields []*model.Field) 
 		if field.Opt() && field.Nullable {
 			absent = "absent or null"
 		}
-		doc := comment(wrap(field.Accessor+" returns "+field.Go+" or, if it is "+absent+", the schema's default, "+
-			string(field.Default)+".", "", "", width-3))
+		value := g.value(field.Type, field.Default)
 		if field.Opt() {
-			add(f, append(doc, head.Add(oneLine(jen.Return(x.Dot("Or").Call(g.defaultValue(field))))))...)
-			continue
+			head.Add(oneLine(jen.Return(x.Dot("Or").Call(value))))
+		} else {
+			head.Block(jen.If(zeroOf(x.Clone(), field)).Block(jen.Return(value)), jen.Return(x))
 		}
-		add(f, append(doc, head.Block(
-			jen.If(zero(field)).Block(jen.Return(g.defaultValue(field))),
-			jen.Return(x)))...)
+		declare(f, paragraph(field.Accessor+" returns "+field.Go+" or, if it is "+absent+", the schema's default, "+
+			string(field.Default)+".", 0), head)
 	}
-}
-
-// defaultValue returns the default of a field as a Go expression.
-func (g *generator) defaultValue(f *model.Field) jen.Code {
-	return g.value(f.Type, f.Default)
 }
 
 // value returns a JSON value as a Go expression of a type. The model was checked to have only such values.

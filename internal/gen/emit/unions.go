@@ -23,17 +23,20 @@ func (g *generator) unions(f *jen.File) {
 func (g *generator) union(f *jen.File, u *model.Union) {
 	doc := beforeLinks(g.describeDecl(&u.Common, "is one of several variants."), g.howTold(u)...)
 	doc = markDecl(doc, &u.Common)
+	var options []string
+	if g.users[u] {
+		options = []string{"features"}
+	}
 	more := []jen.Code{
 		jen.Comment("// Variant is the value; it must not be nil."),
-		jen.Id("Variant").Id(u.VariantName).Add(untagged(g.variantOptions(u)...)),
+		jen.Id("Variant").Id(u.VariantName).Add(untagged(options...)),
 	}
 	if u.KeepsTag() {
 		text := u.KeptTag + " is the member " + u.Tag + " of " + article(u.Untagged.Go) + " [" + u.Untagged.Go +
 			"], which needs" +
 			" none: a value that the schema does not know, or the value of another variant. It is written unchanged, and" +
 			" ignored for other variants."
-		more = append(more, jen.Line())
-		more = append(more, comment(wrap(text, "", "", width-3-4))...)
+		more = append(append(more, jen.Line()), comment(paragraph(text, 4))...)
 		more = append(more, jen.Id(u.KeptTag).Add(g.codecName("Opt")).Types(jen.String()).Add(untagged("tag")))
 	}
 	g.structType(f, u.Go, doc, nil, u.Fields, more...)
@@ -43,10 +46,8 @@ func (g *generator) union(f *jen.File, u *model.Union) {
 	for _, v := range g.variants(u) {
 		names = append(names, variantType(v))
 	}
-	add(f, append(
-		comment(experimental(wrap(u.VariantName+" is implemented only by the variants of ["+u.Go+"]: "+
-			enumerate(names, "and")+".", "", "", width-3), u.Experimental, nil, 0)),
-		jen.Type().Id(u.VariantName).Add(sealed(seal(u))))...)
+	doc = paragraph(u.VariantName+" is implemented only by the variants of ["+u.Go+"]: "+enumerate(names, "and")+".", 0)
+	declare(f, experimental(doc, u.Experimental, nil, 0), jen.Type().Id(u.VariantName).Add(sealed(seal(u))))
 
 	for _, v := range u.Variants {
 		g.variant(f, v)
@@ -64,20 +65,12 @@ func (g *generator) union(f *jen.File, u *model.Union) {
 	}
 }
 
-// variantOptions returns the options of the tag of the field Variant.
-func (g *generator) variantOptions(u *model.Union) []string {
-	if g.users[u] {
-		return []string{"features"}
-	}
-	return nil
-}
-
 // variants returns the variants, including the unknown one.
 func (g *generator) variants(u *model.Union) []*model.Variant {
 	if u.Unknown == nil {
 		return u.Variants
 	}
-	return append(append([]*model.Variant(nil), u.Variants...), u.Unknown)
+	return append(slices.Clone(u.Variants), u.Unknown)
 }
 
 // seal returns the name of the unexported method that only the variants of u have.
@@ -104,8 +97,8 @@ func enumerate(names []string, conjunction string) string {
 func (g *generator) howTold(u *model.Union) []string {
 	switch {
 	case u.KeepsTag():
-		return wrap("An object without the member "+u.Tag+", or that does not match the variant of its value, is "+
-			article(u.Untagged.Go)+" ["+u.Untagged.Go+"] if it has the required members; see "+u.KeptTag+".", "", "", width-3)
+		return paragraph("An object without the member "+u.Tag+", or that does not match the variant of its value, is "+
+			article(u.Untagged.Go)+" ["+u.Untagged.Go+"] if it has the required members; see "+u.KeptTag+".", 0)
 	case u.Tag != "":
 		return nil // each variant says its value
 	}
@@ -116,7 +109,7 @@ func (g *generator) howTold(u *model.Union) []string {
 		}
 	}
 	if len(keys) > 0 {
-		return wrap("The members "+enumerate(keys, "and")+" distinguish the variants.", "", "", width-3)
+		return paragraph("The members "+enumerate(keys, "and")+" distinguish the variants.", 0)
 	}
 	return []string{"The kind of JSON value distinguishes the variants."}
 }
@@ -136,21 +129,21 @@ func (g *generator) variant(f *jen.File, v *model.Variant) {
 	case v.Inline:
 		g.structDecl(f, v.Payload.(*model.Struct), doc)
 	case v.Payload != nil:
-		add(f, append(comment(doc), jen.Type().Id(v.Go).Id(v.Payload.Base().Go))...)
+		declare(f, doc, jen.Type().Id(v.Go).Id(v.Payload.Base().Go))
 		g.accessors(f, v.Go, model.Fields(v.Payload))
 	default:
-		add(f, append(comment(doc), jen.Type().Id(v.Go).Add(g.goType(v.Type)))...)
+		declare(f, doc, jen.Type().Id(v.Go).Add(g.goType(v.Type)))
 	}
 }
 
 func (g *generator) unknown(f *jen.File, u *model.Union) {
 	v := u.Unknown
-	doc := wrap(v.Go+" is a variant of ["+u.Go+"] that this package does not know.", "", "", width-3)
+	doc := paragraph(v.Go+" is a variant of ["+u.Go+"] that this package does not know.", 0)
 	if text := g.withoutFiller(v.Doc); text != "" {
 		doc = append(append(doc, ""), markdown(stop(text), 0)...)
 	}
 	doc = experimental(doc, u.Experimental, nil, 0)
-	add(f, append(comment(doc), jen.Type().Id(v.Go).Add(g.codecName("Unknown")))...)
+	declare(f, doc, jen.Type().Id(v.Go).Add(g.codecName("Unknown")))
 }
 
 // parameterOf returns a parameter of a constructor.
@@ -209,10 +202,9 @@ func (g *generator) constructor(f *jen.File, v *model.Variant) {
 	for _, p := range params {
 		list = append(list, jen.Id(p.name).Add(p.typ))
 	}
-	doc := wrap(v.Constructor+" returns "+article(u.Go)+" ["+u.Go+"] that is "+article(v.Go)+" ["+v.Go+"].", "", "",
-		width-3)
+	doc := paragraph(v.Constructor+" returns "+article(u.Go)+" ["+u.Go+"] that is "+article(v.Go)+" ["+v.Go+"].", 0)
 	doc = experimental(doc, v.Experimental, v.Feature, 0)
-	add(f, append(comment(doc), jen.Func().Id(v.Constructor).Params(list...).Id(u.Go).Block(jen.Return(made)))...)
+	declare(f, doc, jen.Func().Id(v.Constructor).Params(list...).Id(u.Go).Block(jen.Return(made)))
 }
 
 // article returns the indefinite article for a name. MCP is the only initialism at the beginning of names.
