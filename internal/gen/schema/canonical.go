@@ -121,6 +121,12 @@ func (c *Canonical) Of(n *Node) *Node {
 	return form
 }
 
+// asForm records that a node that is not a reference is its own canonical form, and returns it.
+func (c *Canonical) asForm(n *Node) *Node {
+	c.forms[n], c.full[n] = n, n
+	return n
+}
+
 // Full is like Of, but follows references. While the form is being computed, it returns nil.
 func (c *Canonical) Full(n *Node) *Node {
 	if form, ok := c.full[n]; ok {
@@ -189,14 +195,13 @@ func (c *Canonical) withoutNull(form *Node) (*Node, bool) {
 		} else {
 			out.AnyOf = rest
 		}
-		c.forms[out] = out
-		return out, true
+		return c.asForm(out), true
 	}
 	if !slices.Contains(form.types, "null") {
 		return form, false
 	}
 	out := form.clone()
-	out.types = slices.DeleteFunc(slices.Clone(form.types), func(t string) bool { return t == "null" })
+	out.types = without(form.types, func(t string) bool { return t == "null" })
 	if len(out.types) == 0 {
 		for _, k := range form.Asserted() {
 			if k != "type" && k != "const" && k != "enum" {
@@ -205,9 +210,8 @@ func (c *Canonical) withoutNull(form *Node) (*Node, bool) {
 		}
 		return nil, true
 	}
-	out.Enum = slices.DeleteFunc(slices.Clone(form.Enum), isNull)
-	c.forms[out] = out
-	return out, true
+	out.Enum = without(form.Enum, isNull)
+	return c.asForm(out), true
 }
 
 // checkNull reports a oneOf if null fits more than one of its branches, or if null fits any branch and there is an
@@ -299,8 +303,7 @@ func (c *Canonical) split(n *Node) parts {
 	if n.ref != "" || len(n.AllOf) > 0 {
 		base = n.clone()
 		base.ref, base.name, base.AllOf = "", "", nil
-		base.forget("$ref")
-		base.forget("allOf")
+		base.forget("$ref", "allOf")
 	}
 	if !base.Any() || n.Bool == nil && base.describes() {
 		add(parts{own: []*Node{base}})
@@ -496,8 +499,7 @@ func (c *Canonical) addProperties(out, p *Node) {
 		out.Properties = p.Properties
 		return
 	}
-	if len(out.Properties)+len(p.Properties) > 2*model.MaxMembers {
-		c.problem(p.At("properties"), "these are more members than the %d that can be counted", model.MaxMembers)
+	if c.tooMany(p, "properties", len(out.Properties)+len(p.Properties)) {
 		return
 	}
 	out.Properties = slices.Clone(out.Properties)
@@ -516,16 +518,19 @@ func (c *Canonical) addRequired(out, p *Node) {
 		out.Required = p.Required
 		return
 	}
-	if len(out.Required)+len(p.Required) > 2*model.MaxMembers {
-		c.problem(p.At("required"), "these are more members than the %d that can be counted", model.MaxMembers)
-		return
+	if !c.tooMany(p, "required", len(out.Required)+len(p.Required)) {
+		out.Required = unite(out.Required, p.Required, itself)
 	}
-	out.Required = slices.Clone(out.Required)
-	for _, name := range p.Required {
-		if !slices.Contains(out.Required, name) {
-			out.Required = append(out.Required, name)
-		}
+}
+
+// tooMany reports whether a keyword of p makes so many members of an object that they cannot be counted, which is a
+// problem.
+func (c *Canonical) tooMany(p *Node, keyword string, count int) bool {
+	if count <= 2*model.MaxMembers {
+		return false
 	}
+	c.problem(p.At(keyword), "these are more members than the %d that can be counted", model.MaxMembers)
+	return true
 }
 
 func (c *Canonical) clash(out, p *Node, keyword string) {
@@ -553,11 +558,11 @@ func narrower(keyword string, a, b json.RawMessage) (bound json.RawMessage, diff
 	if bytes.Equal(a, b) {
 		return a, false
 	}
-	i := slices.IndexFunc(model.BoundKeywords[:], func(k model.BoundKeyword) bool { return k.Keyword == keyword })
+	limit, ok := limitOf(keyword)
 	switch {
-	case i < 0:
+	case !ok:
 		return a, true
-	case model.BoundKeywords[i].Limit == model.Unchecked:
+	case limit == model.Unchecked:
 		return json.RawMessage(string(a) + " and " + string(b)), false
 	}
 	x, err := model.Rational(a)
@@ -565,7 +570,7 @@ func narrower(keyword string, a, b json.RawMessage) (bound json.RawMessage, diff
 	if err != nil || err2 != nil {
 		return a, true
 	}
-	switch model.BoundKeywords[i].Limit {
+	switch limit {
 	case model.Least, model.Lower, model.Above:
 		if x.Cmp(y) < 0 {
 			return b, false
@@ -611,7 +616,7 @@ func (c *Canonical) addValues(out, p *Node, keyword string) {
 		return
 	}
 	common := valueKeys(values)
-	out.setValues(slices.DeleteFunc(slices.Clone(known), func(v json.RawMessage) bool { return !common[ValueKey(v)] }),
+	out.setValues(without(known, func(v json.RawMessage) bool { return !common[ValueKey(v)] }),
 		p.At(keyword))
 }
 
@@ -655,7 +660,7 @@ func unite[T any, K comparable](a, b []T, key func(T) K) []T {
 	return out
 }
 
-func itself(n *Node) *Node { return n }
+func itself[T any](item T) T { return item }
 
 // valueKeys returns the set of the values' keys; see ValueKey.
 func valueKeys(values []json.RawMessage) map[string]bool {
@@ -784,10 +789,7 @@ func (c *Canonical) negate(out, not *Node) {
 		delete(c.denied, not)
 		return
 	case listed && only("const", "enum", "type"):
-		excluded := slices.DeleteFunc(slices.Clone(values), func(v json.RawMessage) bool {
-			return not.Has("type") && !hasKind(not.types, KindOfValue(v))
-		})
-		out.except = unite(out.except, excluded, ValueKey)
+		out.except = unite(out.except, not.typed(values), ValueKey)
 		return
 	case objects && only("type", "properties", "required") && len(not.Properties) <= 1 && len(not.Required) <= 1 &&
 		len(not.Properties)+len(not.Required) > 0:
@@ -818,8 +820,7 @@ func (c *Canonical) negateMember(out, not *Node) bool {
 	if schema == nil || schema.Any() {
 		allowed = &Node{Pointer: not.Pointer, Bool: new(bool)}
 	} else {
-		allowed = &Node{Pointer: not.Pointer, not: []*Node{schema}}
-		allowed.say("not", not.Pointer)
+		allowed = (&Node{Pointer: not.Pointer, not: []*Node{schema}}).with("not")
 	}
 	i := slices.IndexFunc(out.Properties, func(p Property) bool { return p.Name == name })
 	out.Properties = slices.Clone(out.Properties)
@@ -856,11 +857,8 @@ func (c *Canonical) settle(out *Node) {
 		out.forget("enum")
 	}
 	values, listed := out.values()
-	typed := out.Has("type")
 	if !listed {
-		out.except = slices.DeleteFunc(slices.Clone(out.except), func(v json.RawMessage) bool {
-			return typed && !hasKind(out.types, KindOfValue(v))
-		})
+		out.except = out.typed(out.except)
 		return
 	}
 	at := out.At("enum")
@@ -868,9 +866,7 @@ func (c *Canonical) settle(out *Node) {
 		at = out.At("const")
 	}
 	except := valueKeys(out.except)
-	left := slices.DeleteFunc(slices.Clone(values), func(v json.RawMessage) bool {
-		return typed && !hasKind(out.types, KindOfValue(v)) || except[ValueKey(v)]
-	})
+	left := without(out.typed(values), func(v json.RawMessage) bool { return except[ValueKey(v)] })
 	if len(left) == 0 {
 		*out = *c.never(out, at)
 		return
@@ -942,10 +938,7 @@ func (c *Canonical) byKind(out *Node) *Node {
 				c.add(br, out, w.name)
 			}
 		}
-		if except := slices.DeleteFunc(slices.Clone(out.except), func(v json.RawMessage) bool {
-			return !hasKind(br.types, KindOfValue(v))
-		}); len(except) > 0 {
-			br.except = except
+		if br.except = br.typed(out.except); len(br.except) > 0 {
 			br.say("not", out.At("not"))
 		}
 		choice.AnyOf = append(choice.AnyOf, br)
@@ -1049,8 +1042,7 @@ func (c *Canonical) Distribute(form *Node) *Node {
 	}
 	rest := form.clone()
 	rest.OneOf, rest.AnyOf = nil, nil
-	rest.forget("oneOf")
-	rest.forget("anyOf")
+	rest.forget("oneOf", "anyOf")
 	out := c.annotated(form)
 	out.Discriminator = form.Discriminator
 	keyword := "anyOf"
@@ -1082,10 +1074,7 @@ func (c *Canonical) Undistributed(br *Node) *Node {
 
 // Choice returns the form that is only the choice between the given branches of n.
 func (c *Canonical) Choice(n *Node, branches []*Node) *Node {
-	out := &Node{Pointer: n.Pointer, AnyOf: branches}
-	out.say("anyOf", n.Pointer)
-	c.forms[out], c.full[out] = out, out
-	return out
+	return c.asForm((&Node{Pointer: n.Pointer, AnyOf: branches}).with("anyOf"))
 }
 
 // Members returns the properties of a form, and the members that it only lists as required.
@@ -1123,39 +1112,28 @@ func (c *Canonical) Forbid(form *Node, name string) *Node {
 			out.Properties[i].Node = &Node{Pointer: p.Pointer, Bool: new(bool)}
 		}
 	}
-	c.forms[out], c.full[out] = out, out
-	return out
+	return c.asForm(out)
 }
 
 // Pin returns the schema of the objects that have the value as a member.
 func (c *Canonical) Pin(n *Node, name string, value json.RawMessage) *Node {
-	constant := &Node{Pointer: n.Pointer}
-	constant.Const = value
-	constant.say("const", n.Pointer)
-	pin := &Node{Pointer: n.Pointer}
-	pin.Properties = []Property{{name, constant}}
-	pin.say("properties", n.Pointer)
-	return c.intersect(n, pin)
+	constant := (&Node{Pointer: n.Pointer, Const: value}).with("const")
+	return c.intersect(n, (&Node{Pointer: n.Pointer, Properties: []Property{{name, constant}}}).with("properties"))
 }
 
 // Group returns the schema of the objects that fit one of the branches and have the member besides.
 func (c *Canonical) Group(n *Node, name string, member *Node, branches []*Node) *Node {
-	out := &Node{Pointer: n.Pointer}
-	out.types, out.AnyOf = []string{"object"}, branches
-	out.Properties, out.Required = []Property{{name, member}}, []string{name}
-	for _, keyword := range []string{"type", "properties", "required", "anyOf"} {
-		out.say(keyword, n.Pointer)
-	}
-	return out
+	out := &Node{Pointer: n.Pointer, types: []string{"object"}, AnyOf: branches,
+		Properties: []Property{{name, member}}, Required: []string{name}}
+	return out.with("type", "properties", "required", "anyOf")
 }
 
 // WithoutMember returns the form of objects without its keywords about the member itself.
 func (c *Canonical) WithoutMember(form *Node, name string) *Node {
 	out := form.clone()
-	out.Properties = slices.DeleteFunc(slices.Clone(form.Properties), func(p Property) bool { return p.Name == name })
-	out.Required = slices.DeleteFunc(slices.Clone(form.Required), func(n string) bool { return n == name })
-	c.forms[out], c.full[out] = out, out
-	return out
+	out.Properties = without(form.Properties, func(p Property) bool { return p.Name == name })
+	out.Required = without(form.Required, func(n string) bool { return n == name })
+	return c.asForm(out)
 }
 
 // flatten replaces a branch that is only a choice with the branches of that choice, and a branch that refers to a list
@@ -1229,17 +1207,13 @@ func (c *Canonical) disjoint(form *Node) bool {
 		types := w.types
 		if isList {
 			types = nil
-			for _, v := range list {
-				kind := KindOfValue(v)
-				if w.Has("type") && !hasKind(w.types, kind) {
-					continue
-				}
+			for _, v := range w.typed(list) {
 				key := ValueKey(v)
 				if values[key] {
 					return false
 				}
 				values[key] = true
-				types = append(types, kind)
+				types = append(types, KindOfValue(v))
 			}
 		}
 		for _, t := range types {
@@ -1314,9 +1288,27 @@ func (n *Node) say(keyword, at string) {
 	}
 }
 
-// forget removes a keyword.
-func (n *Node) forget(keyword string) {
-	n.words = slices.DeleteFunc(n.words, func(w word) bool { return w.name == keyword })
+// with records that n, which is new, has the keywords, and returns it. Their place is that of n.
+func (n *Node) with(keywords ...string) *Node {
+	for _, keyword := range keywords {
+		n.say(keyword, n.Pointer)
+	}
+	return n
+}
+
+// forget removes keywords.
+func (n *Node) forget(keywords ...string) {
+	n.words = slices.DeleteFunc(n.words, func(w word) bool { return slices.Contains(keywords, w.name) })
+}
+
+// without returns a copy of the list without the items for which drop returns true.
+func without[T any](list []T, drop func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(list), drop)
+}
+
+// typed returns those of the values that type allows.
+func (n *Node) typed(values []json.RawMessage) []json.RawMessage {
+	return without(values, func(v json.RawMessage) bool { return n.Has("type") && !hasKind(n.types, KindOfValue(v)) })
 }
 
 // Asserted returns the keywords of n that restrict the values that it accepts.

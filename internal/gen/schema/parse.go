@@ -298,9 +298,8 @@ func (w *walker) plain(at string, n *Node, keyword string) error {
 	if n.word(keyword).raw = value; err != nil {
 		return err
 	}
-	if i := slices.IndexFunc(model.BoundKeywords[:],
-		func(k model.BoundKeyword) bool { return k.Keyword == keyword }); i >= 0 {
-		report(checkLimit(model.BoundKeywords[i].Limit, value))
+	if limit, ok := limitOf(keyword); ok {
+		report(checkLimit(limit, value))
 	} else if isText := keyword == "contentEncoding" || keyword == "$comment" || keyword == "$schema"; isText &&
 		KindOfValue(value) != "string" {
 		report(errors.New("must be a string"))
@@ -309,6 +308,16 @@ func (w *walker) plain(at string, n *Node, keyword string) error {
 		w.problem(at, "an id within the document would change what references mean")
 	}
 	return nil
+}
+
+// limitOf returns the kind of value of a keyword that restricts values.
+func limitOf(keyword string) (limit model.Limit, ok bool) {
+	for _, k := range model.BoundKeywords {
+		if k.Keyword == keyword {
+			return k.Limit, true
+		}
+	}
+	return 0, false
 }
 
 // checkLimit returns an error if the value of a keyword that restricts values is invalid.
