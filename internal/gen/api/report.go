@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"go/types"
+	"maps"
 	"slices"
 	"strings"
 
@@ -80,11 +81,7 @@ func mirrors(old, new *model.Package) map[string]string {
 		return out
 	}
 	before, after := of(old), of(new)
-	for variant, payload := range before {
-		if after[variant] != payload {
-			delete(before, variant)
-		}
-	}
+	maps.DeleteFunc(before, func(variant, payload string) bool { return after[variant] != payload })
 	return before
 }
 
@@ -134,13 +131,13 @@ func (r *Report) Markdown() string {
 		title string
 	}{{Promoted, "Became stable"}, {Breaking, "Breaking"}, {Silent, "Breaking, though it compiles"},
 		{Notable, "Compiles, but look at it"}, {Addition, "Added"}, {OnWire, "On the wire only"}} {
-		var lines []string
+		var items []string
 		for _, c := range r.Changes {
 			if c.Level == s.level {
-				lines = append(lines, fmt.Sprintf("- %s: %s\n", text.Code(c.Subject), c.Text))
+				items = append(items, text.Code(c.Subject)+": "+c.Text)
 			}
 		}
-		section(&b, s.title, lines)
+		section(&b, s.title, items)
 	}
 	b.WriteString(r.Todo.String())
 	if len(r.Changes) == 0 {
@@ -155,29 +152,29 @@ func (r *Report) Markdown() string {
 // String returns the sections of a report for the maintainers.
 func (t Todo) String() string {
 	var b strings.Builder
-	section(&b, "Overrides to be removed", items(t.Stale))
-	section(&b, "Overrides to be moved from the unstable schema to the stable one", items(t.Moves))
-	section(&b, "Overrides to be added", items(t.Lacks))
-	section(&b, "Questions to be answered by an override", items(t.Questions))
-	section(&b, "Generated without behavior", items(t.Idle))
+	for _, s := range []struct {
+		title string
+		texts []string
+	}{{"Overrides to be removed", t.Stale},
+		{"Overrides to be moved from the unstable schema to the stable one", t.Moves},
+		{"Overrides to be added", t.Lacks}, {"Questions to be answered by an override", t.Questions},
+		{"Generated without behavior", t.Idle}} {
+		var items []string
+		for _, line := range s.texts {
+			items = append(items, text.Markdown(line))
+		}
+		section(&b, s.title, items)
+	}
 	return b.String()
 }
 
-// items returns texts as list items.
-func items(texts []string) []string {
-	var out []string
-	for _, s := range texts {
-		out = append(out, "- "+text.Markdown(s)+"\n")
-	}
-	return out
-}
-
-func section(b *strings.Builder, title string, lines []string) {
-	if len(lines) == 0 {
+// section writes a list with a title and the number of items, unless there are none.
+func section(b *strings.Builder, title string, items []string) {
+	if len(items) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n## %s (%d)\n\n", title, len(lines))
-	for _, line := range lines {
-		b.WriteString(line)
+	fmt.Fprintf(b, "\n## %s (%d)\n\n", title, len(items))
+	for _, item := range items {
+		fmt.Fprintf(b, "- %s\n", item)
 	}
 }

@@ -96,6 +96,7 @@ type facts struct {
 // compareWire returns the differences between two versions of a protocol, and the number of differing descriptions.
 // Declarations, fields and variants that only one of them has are left to the comparison of the Go packages.
 func compareWire(old, new *model.Package, tried *types.Package) (changes []Change, described int) {
+	c := &comparison{tried: tried}
 	before, after := factsOf(old), factsOf(new)
 	change := func(f fact, was, is string) {
 		e := f.rule.changed
@@ -111,7 +112,7 @@ func compareWire(old, new *model.Package, tried *types.Package) (changes []Chang
 		}
 		if e.text != "" {
 			text := strings.NewReplacer("{new}", is, "{old}", was, "{name}", code(f.name)).Replace(e.text)
-			changes = append(changes, Change{e.level, f.subject, text})
+			c.add(e.level, f.subject, text)
 		}
 	}
 	for _, f := range before.list {
@@ -126,19 +127,15 @@ func compareWire(old, new *model.Package, tried *types.Package) (changes []Chang
 	}
 	for _, m := range old.Methods {
 		if !after.things[methodID(m)] {
-			changes = append(changes, Change{Silent, m.Const, describe(m) + " is gone"})
+			c.add(Silent, m.Const, describe(m)+" is gone")
 		}
 	}
 	for _, m := range new.Methods {
-		switch {
-		case before.things[methodID(m)]:
-		case has(tried, m.Const):
-			changes = append(changes, Change{Promoted, m.Const, "new " + describe(m) + ", which was experimental"})
-		default:
-			changes = append(changes, Change{Addition, m.Const, "new " + describe(m)})
+		if !before.things[methodID(m)] {
+			c.added(Addition, m.Const, "new "+describe(m), m.Const)
 		}
 	}
-	return changes, described
+	return c.changes, described
 }
 
 func factsOf(pkg *model.Package) *facts {
