@@ -69,17 +69,16 @@ func uses(code []ast.Decl, spec *ast.ImportSpec) bool {
 	if spec.Name != nil {
 		name = spec.Name.Name
 	}
-	found := false
 	for _, decl := range code {
-		ast.Inspect(decl, func(n ast.Node) bool {
+		for n := range ast.Preorder(decl) {
 			if sel, ok := n.(*ast.SelectorExpr); ok {
-				id, ok := sel.X.(*ast.Ident)
-				found = found || ok && id.Name == name
+				if id, ok := sel.X.(*ast.Ident); ok && id.Name == name {
+					return true
+				}
 			}
-			return !found
-		})
+		}
 	}
-	return found
+	return false
 }
 
 // Declared has the types, functions and methods that a package's hand-written files declare. A method is its type, a

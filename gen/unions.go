@@ -480,9 +480,17 @@ func (b *builder) variant(u *model.Union, br *branch, tags map[string]string) (v
 			}
 			switch {
 			case isConst:
-				v.Tag = value
+				v.Tag, v.Tagged = value, true
 				if v.Part == "" || required {
 					v.Part = cmp.Or(value, "empty")
+				}
+				if at, ok := tags[value]; ok {
+					b.problem(n.Pointer, "the variant shares its tag %q with the one at %s", value, at)
+				}
+				tags[value] = n.Pointer
+				if required {
+					b.content(v, br)
+					return v, false
 				}
 			case never:
 			case isNull(form):
@@ -499,17 +507,6 @@ func (b *builder) variant(u *model.Union, br *branch, tags map[string]string) (v
 			default:
 				b.problem(tag.Pointer, "the tag is neither a constant nor left open by a not")
 				return nil, false
-			}
-			if isConst {
-				if at, ok := tags[value]; ok {
-					b.problem(n.Pointer, "the variant shares its tag %q with the one at %s", value, at)
-				}
-				tags[value] = n.Pointer
-				v.Tagged = true
-			}
-			if isConst && required {
-				b.content(v, br)
-				return v, false
 			}
 		}
 		if u.Untagged != nil {
