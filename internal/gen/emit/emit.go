@@ -47,6 +47,7 @@ func Files(pkg *model.Package, c Config) (map[string][]byte, error) {
 		write func(*jen.File)
 		want  bool
 	}{
+		{"doc_gen.go", func(f *jen.File) { packageComment(f, paragraph(c.Doc, 0)) }, c.Doc != ""},
 		{"types_gen.go", g.types, true},
 		{"enums_gen.go", g.enums, true},
 		{"unions_gen.go", g.unions, true},
@@ -61,30 +62,19 @@ func Files(pkg *model.Package, c Config) (map[string][]byte, error) {
 		{"definitions_gen_test.go", g.definitions, c.Tests},
 	}
 	out := map[string][]byte{}
-	if c.Doc != "" {
-		f := newFile(c.Package, c.Source)
-		packageComment(f, paragraph(c.Doc, 0))
-		source, err := render(f)
-		if err != nil {
-			return nil, fmt.Errorf("doc_gen.go: %w", err)
-		}
-		out["doc_gen.go"] = source
-	}
 	for _, file := range files {
 		if !file.want {
 			continue
 		}
 		f := newFile(c.Package, c.Source)
-		for _, name := range []string{"codec", "rpc"} {
-			f.ImportName(c.Module+"/acp/"+name, name)
-		}
+		f.ImportName(c.Module+"/acp/rpc", "rpc")
 		file.write(f)
 		source, err := render(f)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file.name, err)
 		}
-		// a file without declarations is left out
-		if !bytes.HasSuffix(bytes.TrimSpace(source), []byte("\npackage "+c.Package)) {
+		// a file without declarations is left out, except for the package comment
+		if file.name == "doc_gen.go" || !bytes.HasSuffix(bytes.TrimSpace(source), []byte("\npackage "+c.Package)) {
 			out[file.name] = source
 		}
 	}

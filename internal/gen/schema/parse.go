@@ -480,23 +480,14 @@ func (d *Document) resolve() error {
 	if len(problems) > 0 {
 		return errors.Join(problems...)
 	}
-	const (
-		onTheWay = iota + 1
-		known
-	)
-	state := map[*Node]int{}
-	for _, def := range d.Defs {
-		var way []*Node
+	from := map[*Node]int{} // the number of the definition from which a schema was reached first
+	for i, def := range d.Defs {
 		n := def.Node
-		for ; n != nil && state[n] == 0; n = d.detour(n) {
-			state[n] = onTheWay
-			way = append(way, n)
+		for ; n != nil && from[n] == 0; n = d.detour(n) {
+			from[n] = i + 1
 		}
-		if n != nil && state[n] == onTheWay {
+		if n != nil && from[n] == i+1 {
 			problems = append(problems, &Error{Pointer: def.Pointer, Msg: "the definition refers to nothing but itself"})
-		}
-		for _, n := range way {
-			state[n] = known
 		}
 	}
 	return errors.Join(problems...)
