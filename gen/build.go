@@ -443,9 +443,6 @@ func (b *builder) relate() {
 		}
 		if u, ok := d.(*model.Union); ok {
 			for _, v := range u.Variants {
-				if inner, ok := v.Payload.(*model.Union); ok {
-					inner.Nested = true
-				}
 				v.Room = room(v)
 			}
 		}

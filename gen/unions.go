@@ -315,7 +315,7 @@ func keepNull(u *model.Union) {
 
 // flat declares the union of a second choice in the object of u, and the field for it.
 func (b *builder) flat(u *model.Union, n *schema.Node, choices []*branch) *model.Field {
-	inner := &model.Union{Common: model.Common{Pointer: n.At("anyOf"), Owner: u, Part: "anyOf"}, Nested: true}
+	inner := &model.Union{Common: model.Common{Pointer: n.At("anyOf"), Owner: u, Part: "anyOf"}}
 	b.pkg.Decls = append(b.pkg.Decls, inner)
 	b.variants(inner, n, choices)
 	for _, v := range inner.Variants {

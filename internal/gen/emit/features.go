@@ -100,7 +100,7 @@ func experimental(lines []string, is bool, feature *model.Feature, indent int) [
 	return beforeLinks(lines, paragraph(text, indent)...)
 }
 
-// findUsers returns those declarations of messages whose values can use a feature.
+// findUsers returns the declarations whose values can use a feature.
 func (g *generator) findUsers() map[model.Decl]bool {
 	users := map[model.Decl]bool{}
 	for _, m := range g.pkg.Methods {
@@ -116,27 +116,7 @@ func (g *generator) findUsers() map[model.Decl]bool {
 			}
 		}
 	}
-	held := map[model.Decl]bool{}
-	var hold func(d model.Decl)
-	hold = func(d model.Decl) {
-		if d == nil || held[d] || !users[d] {
-			return
-		}
-		held[d] = true
-		for _, f := range model.Fields(d) {
-			hold(declOf(f.Type))
-		}
-		if u, ok := d.(*model.Union); ok {
-			for _, v := range u.Variants {
-				hold(v.Payload)
-			}
-		}
-	}
-	for _, m := range g.pkg.Methods {
-		hold(m.Params)
-		hold(m.Result)
-	}
-	return held
+	return users
 }
 
 // usesFeature reports whether a part of a declaration, or of one that it refers to, belongs to a feature.

@@ -189,9 +189,6 @@ type Union struct {
 	// Fallback is the variant of an untagged union that accepts any value that is not one of the other variants, or
 	// nil.
 	Fallback *Variant
-	// Nested is set if this union is a payload of another union, so that the object has members that are not this
-	// union's.
-	Nested bool
 
 	VariantName string // Go name of the sealed interface, set by naming
 }
