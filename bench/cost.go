@@ -9,57 +9,41 @@ import (
 )
 
 // smallest is the smallest agent that a library, or a package of it, allows.
-type smallest struct{ library, program, imports string }
+type smallest struct{ what, library, program, imports string }
 
-// minimal are the smallest agents, by library, and kit the one made with agentkit.
-var (
-	minimal = []smallest{
-		{nameACP, "./minimal/acp", "github.com/acpgo/sdk/acp"},
-		{nameCoder, "./minimal/coder", "github.com/coder/acp-go-sdk"},
-	}
-	kit = smallest{nameACP, "./minimal/kit", "github.com/acpgo/sdk/acp/agentkit"}
-)
+// minimal are the smallest agents: the first of each library is measured when it starts, too.
+var minimal = []smallest{
+	{"a minimal agent", nameACP, "./minimal/acp", "github.com/acpgo/sdk/acp"},
+	{"a minimal agent", nameCoder, "./minimal/coder", "github.com/coder/acp-go-sdk"},
+	{"a minimal agent by agentkit", nameACP, "github.com/acpgo/sdk/examples/hello", "github.com/acpgo/sdk/acp/agentkit"},
+}
 
 const costs = "cost of a minimal agent" // as the experiments are named
 
-// buildAgents builds the smallest agents into dir.
+// file is the executable of a smallest agent in dir.
+func (m smallest) file(dir string) string {
+	return filepath.Join(dir, filepath.Base(m.program)+"-agent")
+}
+
+// buildAgents builds the smallest agents into dir, and returns the files of those that are started.
 func buildAgents(dir string) (map[string]string, error) {
 	agents := map[string]string{}
 	for _, m := range minimal {
-		agents[m.library] = filepath.Join(dir, filepath.Base(m.program)+"-agent")
-		if err := goBuild(agents[m.library], m.program); err != nil {
-			return nil, err
+		out, err := exec.Command("go", "build", "-o", m.file(dir), m.program).CombinedOutput()
+		if err != nil {
+			return nil, fmt.Errorf("go build: %w\n%s", err, out)
+		}
+		if agents[m.library] == "" {
+			agents[m.library] = m.file(dir)
 		}
 	}
 	return agents, nil
 }
 
-// cost measures the smallest agents.
-func (b *bench) cost() ([]line, error) {
-	lines, err := costOf("a minimal agent", minimal)
-	if err != nil {
-		return nil, err
-	}
-	more, err := costOf("a minimal agent by agentkit", []smallest{kit})
-	return append(lines, more...), err
-}
-
-func costOf(what string, agents []smallest) ([]line, error) {
-	size := line{what: what + ", size", unit: "MB", cells: map[string]cell{}}
-	packages := line{what: what + ", packages imported, directly or not", unit: "packages", cells: map[string]cell{}}
-	foreign := line{what: what + ", packages imported outside the standard library", unit: "packages",
-		cells: map[string]cell{}}
-	dir, err := os.MkdirTemp("", "bench-cost")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	output := filepath.Join(dir, "agent")
-	for _, m := range agents {
-		if err := goBuild(output, m.program); err != nil {
-			return nil, err
-		}
-		info, err := os.Stat(output)
+// cost measures the smallest agents, which are in dir.
+func cost(dir string) (lines []line, err error) {
+	for i, m := range minimal {
+		info, err := os.Stat(m.file(dir))
 		if err != nil {
 			return nil, err
 		}
@@ -71,18 +55,17 @@ func costOf(what string, agents []smallest) ([]line, error) {
 		if err != nil {
 			return nil, err
 		}
-		size.cells[m.library] = cell{values: []float64{float64(info.Size()) / 1e6}}
-		packages.cells[m.library] = cell{values: []float64{float64(len(all))}}
-		foreign.cells[m.library] = cell{values: []float64{float64(len(others))}}
+		if i == 0 || m.what != minimal[i-1].what {
+			lines = append(lines,
+				line{what: m.what + ", size", unit: "MB", cells: map[string]cell{}},
+				line{what: m.what + ", packages imported, directly or not", unit: "packages", cells: map[string]cell{}},
+				line{what: m.what + ", packages imported outside the standard library", unit: "packages", cells: map[string]cell{}})
+		}
+		for j, v := range []float64{float64(info.Size()) / 1e6, float64(len(all)), float64(len(others))} {
+			lines[len(lines)-3+j].cells[m.library] = cell{values: []float64{v}}
+		}
 	}
-	return []line{size, packages, foreign}, nil
-}
-
-func goBuild(output, program string) error {
-	if out, err := exec.Command("go", "build", "-o", output, program).CombinedOutput(); err != nil {
-		return fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return nil
+	return lines, nil
 }
 
 func goList(args ...string) ([]string, error) {

@@ -50,5 +50,5 @@ func run() error {
 		fmt.Printf("%s\n", asJSON(converse(lib, conv, flag.Args()[1:])))
 		return nil
 	}
-	return errors.New("usage: bench | bench -role agent | bench -role client CONVERSATION AGENT [ARG]...")
+	return errors.New("usage: bench | bench -role agent | bench -role client CONVERSATION AGENT [ARG...]")
 }

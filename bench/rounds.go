@@ -57,7 +57,7 @@ func (b *bench) run() error {
 	}
 	lines := b.experiment(slices.DeleteFunc(experiments(), func(e experiment) bool { return !only.MatchString(e.name) }))
 	if only.MatchString(costs) {
-		more, err := b.cost()
+		more, err := cost(dir)
 		if err != nil {
 			return err
 		}
