@@ -170,7 +170,6 @@ func init() {
 			}
 			return call(a, id).Update(options...)
 		},
-		"begin": func(a *actor, arg string) error { return call(a, arg).Begin() },
 		"done": func(a *actor, arg string) error {
 			id, rest, _ := strings.Cut(arg, " ")
 			_, options := callOptions(rest)

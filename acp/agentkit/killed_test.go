@@ -40,7 +40,7 @@ func killable(t *testing.T, dir string, told func(acp.SessionUpdate)) (*acp.Clie
 }
 
 // Agents are killed one after the other in the turns of one session. The next one has every prompt whose turn had begun,
-// what was said of it before the last second at least, and no tool call that does not end.
+// and no tool call that does not end.
 func TestKilledInATurn(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	ctx, dir := t.Context(), t.TempDir()

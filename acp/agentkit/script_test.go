@@ -279,8 +279,6 @@ func (p *player) act(text string) {
 		w.end()
 	case "answer": // questions from now on, one after the other
 		w.answers = strings.Fields(arg)
-	case "reply": // to the question that waits
-		w.reply(arg)
 	case "back": // takes a request back
 		w.send(acp.MethodCancelRequest, map[string]any{"requestId": w.number(arg)}, "", "")
 	case "call": // any method

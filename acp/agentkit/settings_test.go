@@ -332,7 +332,7 @@ func (d decisions) Decide(s agentkit.Place, call acp.ToolCall) (acp.PermissionOp
 }
 
 // disk is a store whose disk fails when the conversation says so: "full" for all but prompts, "broken" for everything,
-// "deaf" for messages of the agent; "slow" is one that does not answer until it is "ok".
+// "deaf" for messages of the agent, "small" with ErrTooLarge; "slow" is one that does not answer until it is "ok".
 type disk struct {
 	sessionstore.Store
 	mu    sync.Mutex

@@ -77,7 +77,8 @@ var signsText string
 
 // signs returns those of signs.txt.
 var signs = sync.OnceValue(func() (all []sign) {
-	for block := range strings.SplitSeq(signsText, "\n\n") {
+	_, blocks, _ := strings.Cut(signsText, "\n\n") // the first block explains the others
+	for block := range strings.SplitSeq(blocks, "\n\n") {
 		var s sign
 		for line := range strings.Lines(block) {
 			member, value, _ := strings.Cut(line, " ")
@@ -90,11 +91,11 @@ var signs = sync.OnceValue(func() (all []sign) {
 				s.text = value
 			case "advice":
 				s.advice = value
+			default:
+				panic("signs.txt: " + line)
 			}
 		}
-		if s.pattern != nil { // the first block explains the others
-			all = append(all, s)
-		}
+		all = append(all, s)
 	}
 	return all
 })

@@ -133,7 +133,10 @@ func TestMOA19_Checks(t *testing.T) {
 	offer, other, closed := p.provide(t, server.Server), p.provide(t, server.Server), p.provide(t, server.Server)
 	must.Do(t, closed.Close(t.Context()))
 	for row := range strings.Lines(string(must.Get(os.ReadFile("testdata/checks.txt"))(t))) {
-		changes, want, _ := strings.Cut(strings.TrimSpace(row), " => ")
+		changes, want, ok := strings.Cut(strings.TrimSpace(row), " => ")
+		if !ok {
+			t.Fatalf("the row %q says nothing of the answer", row)
+		}
 		req := modernPost(t, offer, "1", "echo")
 		fill := strings.NewReplacer("$host", req.URL.Host, "$port", req.URL.Port(), "$token", req.Header.Get("Authorization")[len("Bearer "):],
 			"$other", overHTTP(other).Headers[0].Value[len("Bearer "):], "$closed", urlPath(closed), "$path", req.URL.Path,

@@ -104,7 +104,10 @@ func TestMOA9_MOA10_MOA11_Answers(t *testing.T) {
 	offer, closed := p.provide(t, server.Server), p.provide(t, server.Server)
 	must.Do(t, closed.Close(t.Context()))
 	for row := range strings.Lines(string(must.Get(os.ReadFile("testdata/answers.txt"))(t))) {
-		words, want, _ := strings.Cut(strings.TrimSpace(row), " => ")
+		words, want, ok := strings.Cut(strings.TrimSpace(row), " => ")
+		if !ok {
+			t.Fatalf("the row %q says nothing of the answer", row)
+		}
 		method, params, _ := strings.Cut(words, " ")
 		var req *acp.MessageMCPRequest
 		switch {

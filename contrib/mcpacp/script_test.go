@@ -245,6 +245,9 @@ func (s *scriptOverHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case "forget":
 			s.session = 0
 			return
+		case "answer":
+		default: // the scenario sees neither an answer nor what it expects
+			status, arg = http.StatusTeapot, "no action "+verb
 		}
 		w.Header().Set("Content-Type", kind)
 		w.WriteHeader(status)
@@ -327,6 +330,9 @@ func play(t *testing.T, steps string) {
 		case "with":
 			for option := range strings.FieldsSeq(text) {
 				name, value, _ := strings.Cut(option, "=")
+				if !slices.Contains([]string{"MaxTools", "CallTime", "StartTime", "http", "command", "answer", "cancel"}, name) {
+					t.Fatalf("no option %q", option)
+				}
 				with[name] = value
 			}
 			opts.MaxTools, _ = strconv.Atoi(with["MaxTools"])

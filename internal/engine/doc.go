@@ -109,6 +109,6 @@
 //  5. flow.mu, the updates waiting for one loop
 //
 // While the lock of tasks, of reserving or of a context is held, no other lock is taken. The locks of package wire come
-// after these. Functions of users are called with none of them held. Under the race detector, TestLockOrder checks the
-// order of every lock in this list.
+// after these. Functions of users are called with none of them held. Under the race detector, TestMain
+// checks the order of every lock in this list.
 package engine

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
-	"os"
 	"runtime"
 	"strconv"
 	"sync"
@@ -14,11 +13,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/test/gentest"
 )
 
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // the tests' handlers fail on purpose
-	order, checked := new(lockOrder), os.Getenv("ACP_TEST_LOCKS") != ""
+	order, checked := new(lockOrder), gentest.Race
 	engine.CheckLocks(func(rank int, taken bool) {
 		if checked {
 			order.check(rank, taken)

@@ -199,6 +199,9 @@ func play(t *testing.T, o *Options, steps []step, verbs map[string]func(not bool
 		if do == nil {
 			t.Fatalf("%s: no such verb", s.text)
 		}
+		if s.not && (verbs["press"] == nil || !slices.Contains([]string{"see", "focus", "quits", "file"}, s.words[0])) {
+			t.Fatalf("%s: the verb has no negation", s.text)
+		}
 		args := s.words[1:]
 		for i := range args {
 			args[i] = strings.ReplaceAll(args[i], "$DIR", o.Talk.Cwd)
