@@ -10,10 +10,24 @@ import (
 // there, and of the values in them. Of returns the features of a type, given a pointer to it, or of a value of an enum.
 func Features(x any, of func(any) uint64) uint64 {
 	bits := of(x)
-	if l, p := layoutOf(x); p != nil {
+	if l, p := generated(x); p != nil {
 		bits |= l.usedFeatures(p, of)
 	}
 	return bits
+}
+
+// generated is layoutOf for pointers to generated types. For all others it returns nil, because layoutOf does not end
+// for an author's type that contains itself.
+func generated(x any) (*layout, unsafe.Pointer) {
+	if l := knownLayout(x); l != nil {
+		return l, dataOf(x)
+	}
+	_, value := x.(Value)
+	if t := reflect.TypeOf(x); value ||
+		t != nil && t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct && hasTags(t.Elem()) {
+		return layoutOf(x)
+	}
+	return nil, nil
 }
 
 func (l *layout) usedFeatures(p unsafe.Pointer, of func(any) uint64) (bits uint64) {
@@ -54,7 +68,7 @@ func (f *variantField) usedFeatures(p unsafe.Pointer, of func(any) uint64) uint6
 	}
 	x := v.Interface()
 	bits := Features(x, of)
-	if l, _ := layoutOf(x); bits == 0 && len(l.uses) == 0 && l.variant == nil {
+	if l, _ := generated(x); bits == 0 && (l == nil || len(l.uses) == 0 && l.variant == nil) {
 		atomic.StorePointer(&f.plain, typ)
 	}
 	return bits
@@ -87,7 +101,7 @@ func (c *coder) look(all map[unsafe.Pointer]*layout) {
 
 // EmptyID returns the JSON pointer of the first id that is empty in the struct that x points to, or "".
 func EmptyID(x any) string {
-	l, p := layoutOf(x)
+	l, p := generated(x)
 	if p == nil {
 		return ""
 	}

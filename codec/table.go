@@ -277,7 +277,7 @@ func layoutOf(x any) (*layout, unsafe.Pointer) {
 		case t.Kind() == reflect.Pointer:
 			all[pointer.typ] = &layout{value: newCoder(t.Elem(), nil, all)}
 		default:
-			all[pointer.typ] = &layout{value: &coder{typ: t, op: opNone}} // only Features and EmptyID are called for it
+			all[pointer.typ] = &layout{value: &coder{typ: t, op: opNone}}
 		}
 		l = all[pointer.typ]
 	})

@@ -161,8 +161,10 @@ func (u *variants) encode(e *Encoder, x, v any, inside bool) {
 	switch c := u.find(v); {
 	case v == nil:
 		e.failIn(inside, "%s without a variant", u.Of)
-	case c == nil:
+	case c == nil && (*iface)(unsafe.Pointer(&v)).typ == u.unknown:
 		u.encodeUnknown(e, v, inside)
+	case c == nil: // a type of an author, with the methods of a variant
+		e.failIn(inside, "%s without a variant", u.Of)
 	case c.Value:
 		c.encodeValue(e, v)
 	case inside:
