@@ -304,9 +304,13 @@ func (s *Session) Prompt(ctx context.Context, prompt ...acp.ContentBlock) (*acp.
 		ending.Done()
 	}
 	ending.Wait()
+	why := errTurnOver
+	if errors.Is(err, acp.ErrClosed) { // the end of the connection reaches questions either way
+		why = err
+	}
 	s.mu.Lock()
 	if delete(s.turns, t); len(s.turns) == 0 {
-		s.over(errTurnOver)
+		s.over(why)
 	}
 	s.mu.Unlock()
 	return res, s.client.asLogin(err)

@@ -333,8 +333,7 @@ func TestDeathEndsAll(t *testing.T) {
 	if exit, ok := errors.AsType[*acp.ExitError](err); !ok || exit.State.Success() {
 		t.Errorf("error: %v", err)
 	}
-	// The end of the turn may be noticed before that of the connection.
-	if err := <-asked; !errors.Is(err, acp.ErrClosed) && !errors.Is(err, errTurnOver) {
+	if err := <-asked; !errors.Is(err, acp.ErrClosed) {
 		t.Errorf("the question ended with %v", err)
 	}
 	<-ended
