@@ -16,15 +16,12 @@ func Features(x any, of func(any) uint64) uint64 {
 	return bits
 }
 
-// generated is layoutOf for pointers to generated types. For all others it returns nil, because layoutOf does not end
-// for an author's type that contains itself.
+// generated is layoutOf for pointers to generated types, and returns nil for all others.
 func generated(x any) (*layout, unsafe.Pointer) {
 	if l := knownLayout(x); l != nil {
 		return l, dataOf(x)
 	}
-	_, value := x.(Value)
-	if t := reflect.TypeOf(x); value ||
-		t != nil && t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct && hasTags(t.Elem()) {
+	if _, value := x.(Value); value || pointsToTags(x) {
 		return layoutOf(x)
 	}
 	return nil, nil

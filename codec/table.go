@@ -139,8 +139,14 @@ func IsTagged(x any) bool {
 	if l := knownLayout(x); l != nil {
 		return l.tagged
 	}
-	t := reflect.TypeOf(x) // without layoutOf, which would not end for an author's type that contains itself
-	return t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct && hasTags(t.Elem())
+	return pointsToTags(x)
+}
+
+// pointsToTags reports whether x is a pointer to a struct with tags. It does not use layoutOf, which does not end for
+// an author's type that contains itself.
+func pointsToTags(x any) bool {
+	t := reflect.TypeOf(x)
+	return t != nil && t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct && hasTags(t.Elem())
 }
 
 func hasTags(t reflect.Type) bool {
