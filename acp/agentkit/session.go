@@ -328,7 +328,7 @@ func follow(open map[string]acp.SessionUpdate, update acp.SessionUpdate) {
 		switch compaction(u.CompactionID); u.Status {
 		case acp.CompactionStatusCompleted, acp.CompactionStatusFailed, acp.CompactionStatusCancelled:
 			open["compaction "+string(u.CompactionID)] = acp.SessionUpdate{}
-		default: // goes on
+		default: // it has not ended
 		}
 	case *acp.SessionUpdateCompactionSummaryChunk: // the first one may begin it
 		if _, known := open["compaction "+string(u.CompactionID)]; !known {
