@@ -229,12 +229,15 @@ func (p *tab) click(selector, name string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf(`(%s) && !(%[1]s).disabled`, find(selector, name)))
 	place := eval[[]float64](p, fmt.Sprintf(`(async () => {
-		const e = %s;
-		e.scrollIntoView({block: "nearest"});
+		(%s).scrollIntoView({block: "nearest"});
 		await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
-		const r = e.getBoundingClientRect();
-		return [r.x + r.width / 2, r.y + r.height / 2];
+		const r = (%[1]s)?.getBoundingClientRect(); // a list reuses its elements for other rows
+		return r ? [r.x + r.width / 2, r.y + r.height / 2] : null;
 	})()`, find(selector, name)))
+	if place == nil {
+		p.click(selector, name)
+		return
+	}
 	p.clicks++
 	p.do(chromedp.MouseClickXY(place[0], place[1]))
 	// What is still being loaded may have moved a tab away.

@@ -174,6 +174,7 @@ func TestControls(t *testing.T) {
 	p.until(rows("response, session/set_config_option") + ".length === 1")
 
 	p.fill("input", "Search in messages", "show a form") // the list may have moved on to newer rows
+	p.until(`document.querySelector(".counted").textContent.startsWith("3 of ")`)
 	p.click(".row", "session/prompt, show a form")
 	p.see(`text: "show a form"`) // the buttons are those of this row
 	p.click("button", "Edit and send")
