@@ -356,12 +356,6 @@ type (
 
 const methodLogin = MethodLoginAuth
 
-// knownConfigOptions returns the session's config options, if the agent has reported them.
-func (s *ClientSession) knownConfigOptions() ([]SessionConfigOption, bool) {
-	options := s.ConfigOptions()
-	return options, options != nil
-}
-
 // configID returns the id of a config option.
 func configID(x *SessionConfigOption) SessionConfigID { return x.ConfigID }
 

@@ -5,11 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/engine"
 )
@@ -110,38 +107,7 @@ func (o *ClientOptions) advertise(caps *ClientCapabilities) {
 	}
 }
 
-// AgentConn is an agent's connection to its client, with a typed call for every method that clients serve. A call fails
-// with ErrUnsupported if the client did not advertise it, with ErrInvalidParams if the checks of this package refuse
-// it, and with ErrInvalidRequest before initialize; it is then not sent. Its methods are safe for concurrent use.
-type AgentConn struct {
-	rpc        *rpc.Conn
-	handshake  atomic.Pointer[InitializeRequest]
-	background func(SessionID) []BackgroundWork // nil: background work is not reported
-	steer      bool                             // prompts are not held
-	enabled    Features
-	urls       urlIDs
-
-	mu          sync.Mutex
-	foregrounds map[SessionID]*foreground // of sessions that are not idle
-}
-
-// ClientConn is a client's connection to an agent, with a typed call for every method that agents serve. A call fails
-// with ErrUnsupported if the agent did not advertise it, and with ErrInvalidParams if the checks of this package refuse
-// it; it is then not sent. Its methods are safe for concurrent use.
-type ClientConn struct {
-	rpc       *rpc.Conn
-	handshake atomic.Pointer[InitializeResponse]
-	sessions  sessionHandles
-	enabled   Features
-	urls      urlIDs
-	seen      seen
-}
-
-func (x *InitializeRequest) capabilities() *ClientCapabilities { return &x.Capabilities }
-
 func (x *InitializeRequest) serves(method string) bool { return x.Capabilities.serves(method) }
-
-func (x *InitializeResponse) capabilities() *AgentCapabilities { return &x.Capabilities }
 
 func (x *InitializeResponse) serves(method string) bool {
 	switch method {

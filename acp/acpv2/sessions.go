@@ -54,62 +54,6 @@ func (s *AgentSession) ElicitURL(
 	})
 }
 
-// sessionState is the state of a session as the agent has reported it.
-type sessionState struct {
-	configOptions []SessionConfigOption // nil until the agent has reported them
-	commands      []AvailableCommand
-	meta          Meta
-}
-
-// opened records the answer that created or resumed the session, whose handle is s from then on.
-func (s *ClientSession) opened(options []SessionConfigOption, commands []AvailableCommand, meta Meta) {
-	if options == nil {
-		options = []SessionConfigOption{} // the session has none
-	}
-	s.state.Store(&sessionState{options, commands, meta})
-	s.conn.sessions.add(s)
-}
-
-func (s *ClientSession) configure(options []SessionConfigOption) {
-	state := *s.current()
-	state.configOptions = options
-	s.state.Store(&state)
-}
-
-// follow records the state that a session's update carries. It is a route's Check, which the reader goroutine calls,
-// and refuses nothing.
-func (c *ClientConn) follow(params any) error {
-	n, ok := params.(*UpdateSessionNotification)
-	if !ok {
-		return nil
-	}
-	switch u := n.Update.Variant.(type) {
-	case *SessionUpdateStateUpdate:
-		c.seen.state(n, u)
-	case *SessionUpdateConfigOptionUpdate:
-		if s := c.sessions.get(n.SessionID); s != nil {
-			s.configure(u.ConfigOptions)
-		}
-	case *SessionUpdateAvailableCommandsUpdate:
-		if s := c.sessions.get(n.SessionID); s != nil {
-			state := *s.current()
-			state.commands = u.AvailableCommands
-			s.state.Store(&state)
-		}
-	default: // changes none of these
-	}
-	return nil
-}
-
-// ConfigOptions returns the session's config options with their values, as the agent last reported them: when the
-// session was created or resumed, in an update, or in answer to SetConfigOption. An update takes effect here before the
-// client's handler receives it. The result must not be changed.
-func (s *ClientSession) ConfigOptions() []SessionConfigOption { return s.current().configOptions }
-
-// AvailableCommands returns the session's commands, as the agent last reported them: when the session was created or
-// resumed, or in an update. The result must not be changed.
-func (s *ClientSession) AvailableCommands() []AvailableCommand { return s.current().commands }
-
 // CancelToolCall cancels a tool call (tool_call/cancel) that offers cancellation. The agent confirms it with an update
 // that gives the tool call a final status.
 func (s *ClientSession) CancelToolCall(ctx context.Context, id ToolCallID) error {

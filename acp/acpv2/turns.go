@@ -2,7 +2,6 @@ package acpv2
 
 import (
 	"context"
-	"hash/maphash"
 
 	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/engine"
@@ -97,38 +96,6 @@ func turnSpec(id SessionID) engine.TurnSpec {
 		Session:      string(id),
 		CancelMethod: MethodCancel,
 		CancelParams: &CancelSessionNotification{SessionID: id},
-	}
-}
-
-// seen holds the states of sessions that the reader has seen. Only the reader uses it.
-type seen struct {
-	working map[idSum]struct{} // sessions whose last state was not idle
-	stopped bool               // the current update ended a session's work
-}
-
-// idSum is a hash of an id, because the agent may choose ids of any length.
-type idSum uint64
-
-var idSeed = maphash.MakeSeed()
-
-func sum[T ~string](id T) idSum { return idSum(maphash.String(idSeed, string(id))) }
-
-// maxWorking bounds how many sessions are recorded as working, because the agent chooses their number.
-const maxWorking = 1 << 16
-
-// state records the state of a session.
-func (s *seen) state(n *UpdateSessionNotification, state *SessionUpdateStateUpdate) {
-	id := sum(n.SessionID)
-	_, worked := s.working[id]
-	switch _, idle := state.Variant.(*StateUpdateIdle); {
-	case idle:
-		delete(s.working, id)
-		s.stopped = worked
-	case !worked && len(s.working) < maxWorking:
-		if s.working == nil {
-			s.working = map[idSum]struct{}{}
-		}
-		s.working[id] = struct{}{}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"sync"
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
@@ -84,17 +83,6 @@ func (s *AgentSession) AwaitTurn(ctx context.Context) error {
 
 // newMessageID returns a unique id.
 func newMessageID() MessageID { return MessageID("msg_" + rand.Text()) }
-
-// foreground is the work in progress in a session. The client sees it as a whole: the session is running while there is
-// any work, and idle otherwise.
-type foreground struct {
-	session *AgentSession
-
-	mu        sync.Mutex // also held while a state is sent, so that states are sent in order
-	turns     int        // accepted turns that are not over
-	questions int        // open questions to the user
-	running   bool       // the client knows that the session is running
-}
 
 // enter adds an accepted turn.
 func (s *AgentSession) enter() *foreground {

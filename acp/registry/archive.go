@@ -18,22 +18,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/acpgo/sdk/internal/plain"
 )
-
-// ArchiveError reports that an archive, or a program that is downloaded on its own, was rejected: its checksum does not
-// match, or it is broken, too large, or hostile. None of it is kept.
-type ArchiveError struct{ Reason error }
-
-// Error implements the error interface.
-func (e *ArchiveError) Error() string { return e.Reason.Error() }
-
-// Unwrap returns Reason.
-func (e *ArchiveError) Unwrap() error { return e.Reason }
-
-func brokenf(format string, args ...any) error { return &ArchiveError{fmt.Errorf(format, args...)} }
 
 // asBroken returns the error for an archive that cannot be read.
 func asBroken(err error) error {
@@ -113,13 +100,6 @@ type entryName struct {
 
 type link struct{ name, to string }
 
-// Bounds of names: the lowest of all systems.
-const (
-	maxElement = 255
-	maxName    = 1024
-	maxDepth   = 64
-)
-
 // clean checks a name, and returns it without its redundant parts.
 func (u *unpacker) clean(raw string) (string, error) {
 	if u.files++; u.files > u.limits.Files {
@@ -156,40 +136,6 @@ func (u *unpacker) clean(raw string) (string, error) {
 		return wrong("it is outside its folder")
 	}
 	return name, nil
-}
-
-// windowsName returns the reason why a part of a name is not valid on Windows, means something else there, or looks
-// different; "" if it is valid.
-func windowsName(element string) string {
-	if len(element) > maxElement {
-		return "the name is too long"
-	}
-	if !utf8.ValidString(element) {
-		return "the name is no UTF-8"
-	}
-	for _, r := range element {
-		if plain.Unseen(r) || strings.ContainsRune(`<>:"|?*\`, r) {
-			return fmt.Sprintf("the name has %q", r)
-		}
-	}
-	if strings.HasSuffix(element, ".") || strings.HasSuffix(element, " ") {
-		return "the name ends with a dot or a space"
-	}
-	base, _, _ := strings.Cut(element, ".")
-	base = strings.ToUpper(strings.TrimRight(base, " "))
-	switch base {
-	case "CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$":
-		return "it is the name of a Windows device"
-	}
-	if port, ok := strings.CutPrefix(base, "COM"); ok || strings.HasPrefix(base, "LPT") {
-		if !ok {
-			port = base[len("LPT"):]
-		}
-		if utf8.RuneCountInString(port) == 1 && strings.Contains("0123456789¹²³", port) {
-			return "it is the name of a Windows device"
-		}
-	}
-	return ""
 }
 
 // add adds a cleaned name, and the directories above it. Directories may already exist.

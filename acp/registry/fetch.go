@@ -30,6 +30,18 @@ func (e *StatusError) Error() string {
 	return plain.Sprintf("%s: unexpected status %s", e.URL, e.Status)
 }
 
+// ArchiveError reports that an archive, or a program that is downloaded on its own, was rejected: its checksum does not
+// match, or it is broken, too large, or hostile. None of it is kept.
+type ArchiveError struct{ Reason error }
+
+// Error implements the error interface.
+func (e *ArchiveError) Error() string { return e.Reason.Error() }
+
+// Unwrap returns Reason.
+func (e *ArchiveError) Unwrap() error { return e.Reason }
+
+func brokenf(format string, args ...any) error { return &ArchiveError{fmt.Errorf(format, args...)} }
+
 // ErrPlainHTTP reports that an address is http without encryption, and was rejected because it, or the address that led
 // to it, is not on this machine.
 var ErrPlainHTTP = errors.New("the address is not https")

@@ -9,6 +9,22 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
+// InstallOptions configures how an agent is installed. Nil is the same as the zero value.
+type InstallOptions struct {
+	// Kind is the kind to install, regardless of Client.Prefer; "" leaves the choice to Client.Prefer.
+	Kind Kind
+	// Again installs the registry's version even if it is already installed. It also replaces a pinned version; the
+	// agent then stays pinned.
+	Again bool
+	// NoScripts keeps npm from running the install scripts of packages. Some agents need them to be complete.
+	NoScripts bool
+	// Preview installs the preview of the entry instead of the released version.
+	Preview bool
+	// AnyAge makes npm install the version however new it is, even if the user's min-release-age forbids it. Leave this
+	// decision to the user.
+	AnyAge bool
+}
+
 // Plan describes everything that will be fetched and run to install an agent, and then at each start.
 type Plan struct {
 	// Entry is the registry's entry of the agent.

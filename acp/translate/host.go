@@ -5,37 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/plain"
 )
-
-// Host serves the files and terminals of a machine to an agent of version 1 whose client speaks version 2, which has
-// neither.
-//
-// It gets the agent's requests fs/* and terminal/* as they are, and $/cancel_request for those that nobody waits for
-// any more. It also gets the notifications session/resume, with the sessionId, cwd and additionalDirectories of each
-// session that the client opens, and session/close. Before each write and each command it sends
-// session/request_permission of version 1, which the client gets in version 2; what the user has not allowed is
-// answered as cancelled. With session/update it sends terminal_update and terminal_output_chunk of version 2.
-type Host struct {
-	// Transport connects to the host, once for each connection of the agent. Close of its stream must end all that the
-	// host has started. Only [Transport] uses it.
-	Transport rpc.Transport
-	// ReadFiles, WriteFiles and Terminals are what the agent is offered.
-	ReadFiles, WriteFiles, Terminals bool
-}
-
-// hosted is a request of the agent about which the host may ask the user.
-type hosted struct {
-	id   raw
-	over bool // nobody waits for the answer
-}
-
-// hostWork is what the host does for a session's turn.
-type hostWork struct {
-	hosted []*hosted
-	made   []string // terminals
-}
 
 // advertise adds what the host offers to the capabilities of a client of version 1.
 func (h Host) advertise(caps *object) {

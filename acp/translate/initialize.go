@@ -8,14 +8,6 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// abilities is what one side has advertised, as far as the translation needs it.
-type abilities struct {
-	// of an agent of version 1
-	load, resume, list, close, logout, steering, cancels, keys bool
-	// of a client of version 1
-	plan, booleans, notices, compaction, subagents bool
-}
-
 // initialize handles the request that chooses the version.
 func (s *State) initialize(m *message) *fault {
 	var asked int
@@ -345,20 +337,6 @@ func info(given raw, role string) raw {
 		return i.text()
 	}
 	return obj("name", role, "version", "").text()
-}
-
-func orNull(text raw) raw {
-	if text == nil {
-		return null
-	}
-	return text
-}
-
-func boolean(b bool) raw {
-	if b {
-		return yes
-	}
-	return no
 }
 
 // markerOf returns the capability of version 2 for one of version 1.

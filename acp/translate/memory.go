@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"sync"
 )
@@ -193,4 +195,38 @@ func (k *Keys) end(session, key, stopReason string) {
 			known.end = stopReason
 		}
 	}
+}
+
+// Bounds on what is remembered. A peer that exceeds them gets worse translations, or errors; see
+// docs/reference/translate.md.
+const (
+	maxSessions  = 256
+	maxCalls     = 10_000 // requests in flight whose answers are translated
+	maxWaiting   = 64     // prompts of a session that wait
+	maxMessageID = 128
+	maxKey       = 256      // bytes of an idempotency key
+	maxQueued    = 16 << 20 // bytes of prompts that wait
+	maxPending   = 64 << 20 // bytes of the requests in flight
+	maxHeld      = 1 << 20  // bytes of updates that wait for an answer
+	maxOptions   = 256 << 10
+	maxSettings  = 16 << 20 // bytes of the options, modes and plans of all sessions
+	maxID        = 1 << 10
+)
+
+// A client of version 1 gets content that grows as a whole, again and again. Of what an agent sends, it may get so many
+// times as much, and so many bytes at each tick; more waits for later ticks.
+const (
+	maxTimes  = 16
+	perTick   = 1 << 20
+	maxCredit = 16 << 20
+	maxStale  = 64
+)
+
+// short returns a key of bounded length for an id.
+func short(id string) string {
+	if len(id) <= 128 {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:])
 }

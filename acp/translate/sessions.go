@@ -1,129 +1,5 @@
 package translate
 
-import "slices"
-
-// session is what is remembered of one session.
-type session struct {
-	id     string
-	opened bool   // on this connection
-	info   object // its directory, for a list of sessions
-	closed bool   // it was closed, and the agent may not have noticed yet
-	reset  bool   // its history begins before this connection's
-	unique string // part of ids then
-
-	options raw    // the config options, in the client's version
-	modes   object // of an agent of version 1: its modes, which are shown as an option
-	option  string // the id of the option for the mode
-	mode    string // its value
-	size    int    // of these, info and plans, in bytes
-
-	replay   replay
-	turns                  // prompts
-	messages               // text
-	calls    recent[*call] // tool calls
-	terms    recent[*terminal]
-	plans    recent[raw] // the entries of each plan
-	hostWork
-}
-
-// replay is the state of a session's replay.
-type replay struct {
-	on      bool
-	swallow bool            // the client has not asked for it
-	whole   bool            // it is complete
-	begun   map[string]bool // messages and tool calls that have begun, at most maxReplayed
-	idle    object          // the state of an agent of version 2, if it is idle
-}
-
-const maxReplayed = 10_000
-
-// first reports whether something happens for the first time in a replay.
-func (r *replay) first(what string) bool {
-	if r.begun[what] || len(r.begun) >= maxReplayed {
-		return false
-	}
-	r.begun[what] = true
-	return true
-}
-
-// session returns what is remembered of a session, or begins to remember.
-func (s *State) session(id string) *session {
-	key := short(id)
-	sess := s.sessions.get(key)
-	if sess == nil {
-		sess = &session{id: id, reset: true, unique: s.unique}
-		s.forgetContent(sess)
-		s.sessions.put(key, sess)
-		s.measure(sess)
-	}
-	return sess
-}
-
-// measure measures the settings of a session, and forgets other sessions if there are too many, or too much of them.
-func (s *State) measure(sess *session) {
-	if s.sessions.get(short(sess.id)) != sess {
-		return // it was forgotten while a request about it was in flight
-	}
-	size := len(sess.options) + len(sess.modes.text()) + len(sess.info.text())
-	for _, entries := range sess.plans.values {
-		size += len(entries)
-	}
-	s.settings += size - sess.size
-	sess.size = size
-	for len(s.sessions.order) > maxSessions || s.settings > maxSettings && len(s.sessions.order) > 1 {
-		others := slices.DeleteFunc(slices.Clone(s.sessions.order),
-			func(key string) bool { return s.sessions.get(key) == sess })
-		at := slices.IndexFunc(others, func(key string) bool {
-			other := s.sessions.get(key)
-			return other.turn == nil && len(other.waiting) == 0 && !other.replay.on
-		})
-		s.forgetSession(s.sessions.get(others[max(at, 0)]).id)
-	}
-}
-
-// release ends the prompts of a session that is forgotten, and forgets what is kept of it.
-func (s *State) release(sess *session) {
-	s.endPrompts(sess)
-	s.endHosted(sess)
-	s.tellHost("session/close", obj("sessionId", sess.id))
-	s.forgetContent(sess)
-}
-
-// forgetContent forgets the tool calls, messages and plans of a session.
-func (s *State) forgetContent(sess *session) {
-	for _, c := range sess.calls.values {
-		s.accounts.release(&c.content)
-	}
-	for _, t := range sess.terms.values {
-		s.accounts.release(&t.output)
-	}
-	s.stale = slices.DeleteFunc(s.stale, func(one stale) bool { return one.sess == sess })
-	sess.calls, sess.terms = recent[*call]{max: 512}, recent[*terminal]{max: 64}
-	sess.texts, sess.plans = recent[*text]{max: 256}, recent[raw]{max: 16}
-	sess.seen, sess.latest, sess.worked = recent[int]{max: 256}, "", false
-}
-
-func (s *State) forgetSession(id string) {
-	if old := s.sessions.remove(short(id)); old != nil {
-		s.release(old)
-		s.settings -= old.size
-	}
-}
-
-// opened makes a session usable.
-func (s *State) opened(id string, params object) *session {
-	sess := s.session(id)
-	sess.closed, sess.opened = false, true
-	sess.info = obj("sessionId", id, "cwd", params.get("cwd"), "additionalDirectories",
-		params.get("additionalDirectories"))
-	if len(sess.info.text()) > maxOptions {
-		sess.info = obj("sessionId", id)
-	}
-	sess.info = sess.info.clone()
-	s.measure(sess)
-	return sess
-}
-
 // result of a request that makes a session: the result and the session's id, or nil if the answer has none.
 func (s *State) made(answer *message) (object, string) {
 	result := s.result(answer)
@@ -295,15 +171,6 @@ func (s *State) close1(m *message) *fault {
 	return nil
 }
 
-// closeSession ends a session's turn. The session is remembered as closed, because the agent's messages about the turn
-// may still arrive.
-func (s *State) closeSession(id string) {
-	if sess := s.sessions.get(short(id)); sess != nil {
-		s.release(sess)
-		sess.closed = true
-	}
-}
-
 // delete is session/delete, and session/close for an agent of version 2. Nothing of the session is remembered then,
 // except that an agent of version 1 may not have noticed yet.
 func (s *State) delete(m *message) *fault {
@@ -361,37 +228,6 @@ func (s *State) openedTo1(sess *session, result *object) (commands raw) {
 func (s *State) commands(sess *session, commands raw) {
 	if commands != nil {
 		s.update(sess.id, obj("sessionUpdate", "available_commands_update", "availableCommands", commandsTo1(list(commands))))
-	}
-}
-
-// hold keeps a message of an agent of version 2 until the session is known that it is about: version 2 allows updates
-// before the answer that names their session.
-func (s *State) hold(m *message) bool {
-	id := m.str("sessionId")
-	if sess := s.sessions.get(short(id)); s.opening == 0 || m.from == ClientSide || id == "" || sess != nil &&
-		sess.opened {
-		return false
-	}
-	if s.heldSize+len(m.line) > maxHeld {
-		opening := s.opening
-		s.opening = 0 // an update too early is better than none
-		s.releaseHeld()
-		s.opening = opening
-		return false
-	}
-	s.held = append(s.held, Message{m.from, m.line})
-	s.heldSize += len(m.line)
-	return true
-}
-
-// releaseHeld translates the messages that waited for an answer, except those that still do.
-func (s *State) releaseHeld() {
-	held := s.held
-	s.held, s.heldSize = nil, 0
-	for _, early := range held {
-		if m, _ := read(early.To, early.Line); m != nil {
-			s.message(m)
-		}
 	}
 }
 

@@ -1,39 +1,10 @@
 package translate
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"slices"
-	"strconv"
 
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/codec"
-	"github.com/acpgo/sdk/internal/wire"
 )
-
-// A Side is an end of the connection, or its host.
-type Side int8
-
-// The sides.
-const (
-	ClientSide Side = iota + 1
-	AgentSide
-	HostSide // what serves an agent instead of its client; see [Host]
-
-	nobody Side = 0 // the receiver of a prompt as long as it has another id with the agent
-)
-
-// other returns the opposite side.
-func (s Side) other() Side { return ClientSide + AgentSide - s }
-
-// A Message is one line for one side, without newline.
-type Message struct {
-	To   Side
-	Line []byte
-}
 
 // Options configures a State.
 type Options struct {
@@ -104,22 +75,6 @@ const (
 	agent2                // the agent speaks version 2, and the client version 1
 )
 
-// Bounds on what is remembered. A peer that exceeds them gets worse translations, or errors; see
-// docs/reference/translate.md.
-const (
-	maxSessions  = 256
-	maxCalls     = 10_000 // requests in flight whose answers are translated
-	maxWaiting   = 64     // prompts of a session that wait
-	maxMessageID = 128
-	maxKey       = 256      // bytes of an idempotency key
-	maxQueued    = 16 << 20 // bytes of prompts that wait
-	maxPending   = 64 << 20 // bytes of the requests in flight
-	maxHeld      = 1 << 20  // bytes of updates that wait for an answer
-	maxOptions   = 256 << 10
-	maxSettings  = 16 << 20 // bytes of the options, modes and plans of all sessions
-	maxID        = 1 << 10
-)
-
 // pending is what to do with an answer.
 type pending struct {
 	id   raw
@@ -161,382 +116,182 @@ func (s *State) Version() int {
 // Passes reports whether both sides speak the same version, so that all further messages pass as they are.
 func (s *State) Passes() bool { return s.mode == pass }
 
-// Message translates a message from one side. It returns the messages that result, in order: usually one for the other
-// side, but possibly none, or several, also for the sender. The slice is valid until the next call, and so is the line
-// if messages pass; otherwise lines are new. The line has no newline.
-func (s *State) Message(from Side, line []byte) []Message {
-	s.out = s.out[:0]
-	if from == HostSide && !s.hasHost() {
-		return nil
-	}
-	if s.mode == pass {
-		s.emit(from.other(), line)
-		return s.out
-	}
-	line = bytes.Clone(line) // parts of it are kept, and what comes out stays as it is
-	switch m, err := read(from, line); {
-	case (err != nil || m == nil) && s.unread(from, line):
-	case err != nil:
-		s.emit(from, failure(null, err))
-	case m == nil && from == HostSide:
-	case m == nil: // the reader says what is wrong
-		s.emit(from.other(), line)
-	case from == HostSide:
-		s.fromHost(m)
-	default:
-		if from == AgentSide {
-			s.credit = min(s.credit+maxTimes*len(line), maxCredit)
-		}
-		if len(s.stale) > 0 && !m.isOutput() {
-			s.flush()
-		}
-		s.message(m)
-	}
-	return s.out
+// Host serves the files and terminals of a machine to an agent of version 1 whose client speaks version 2, which has
+// neither.
+//
+// It gets the agent's requests fs/* and terminal/* as they are, and $/cancel_request for those that nobody waits for
+// any more. It also gets the notifications session/resume, with the sessionId, cwd and additionalDirectories of each
+// session that the client opens, and session/close. Before each write and each command it sends
+// session/request_permission of version 1, which the client gets in version 2; what the user has not allowed is
+// answered as cancelled. With session/update it sends terminal_update and terminal_output_chunk of version 2.
+type Host struct {
+	// Transport connects to the host, once for each connection of the agent. Close of its stream must end all that the
+	// host has started. Only [Transport] uses it.
+	Transport rpc.Transport
+	// ReadFiles, WriteFiles and Terminals are what the agent is offered.
+	ReadFiles, WriteFiles, Terminals bool
 }
 
-// unread fails the request that a line answers which cannot be read, and reports whether there is one. Its id may be
-// the translation's own.
-func (s *State) unread(from Side, line []byte) bool {
-	id, response, known := wire.Recover(line)
-	if !response || !known {
+// abilities is what one side has advertised, as far as the translation needs it.
+type abilities struct {
+	// of an agent of version 1
+	load, resume, list, close, logout, steering, cancels, keys bool
+	// of a client of version 1
+	plan, booleans, notices, compaction, subagents bool
+}
+
+// session is what is remembered of one session.
+type session struct {
+	id     string
+	opened bool   // on this connection
+	info   object // its directory, for a list of sessions
+	closed bool   // it was closed, and the agent may not have noticed yet
+	reset  bool   // its history begins before this connection's
+	unique string // part of ids then
+
+	options raw    // the config options, in the client's version
+	modes   object // of an agent of version 1: its modes, which are shown as an option
+	option  string // the id of the option for the mode
+	mode    string // its value
+	size    int    // of these, info and plans, in bytes
+
+	replay   replay
+	turns                  // prompts
+	messages               // text
+	calls    recent[*call] // tool calls
+	terms    recent[*terminal]
+	plans    recent[raw] // the entries of each plan
+	hostWork
+}
+
+// replay is the state of a session's replay.
+type replay struct {
+	on      bool
+	swallow bool            // the client has not asked for it
+	whole   bool            // it is complete
+	begun   map[string]bool // messages and tool calls that have begun, at most maxReplayed
+	idle    object          // the state of an agent of version 2, if it is idle
+}
+
+const maxReplayed = 10_000
+
+// first reports whether something happens for the first time in a replay.
+func (r *replay) first(what string) bool {
+	if r.begun[what] || len(r.begun) >= maxReplayed {
 		return false
 	}
-	lost := (&rpc.CallLostError{ID: id, Err: errUnread}).Response()
-	m, _ := read(from, lost)
-	_, waits := s.calls[callID{from, canonical(m.id)}]
-	if waits {
-		s.response(m)
-	}
-	return waits
+	r.begun[what] = true
+	return true
 }
 
-var errUnread = errors.New("the answer cannot be read, or has a member twice")
+// turns is what is remembered of a session's prompts.
+//
+// An agent of version 1 answers a prompt when the turn is over; one of version 2 answers when the message is in the
+// conversation, and reports the end of its work as a state.
+type turns struct {
+	// With an agent of version 1:
+	turn   *prompt   // the agent has it
+	queue  []*prompt // they wait for its end
+	asking int       // questions to the user that are open
+	needs  bool      // requires_action was reported
 
-func (s *State) message(m *message) {
-	var err *fault
-	switch {
-	case m.method == "":
-		s.response(m)
-	case s.isOwn(m.id):
-		err = &fault{-32600, "Invalid request: a reserved id", nil}
-	case m.method == "initialize" && m.from == ClientSide:
-		err = s.initialize(m)
-	case s.mode == undecided:
-		err = s.forward(m)
-	case s.hold(m):
-	default:
-		err = s.dispatch(m)
-	}
-	if err != nil && m.id != nil {
-		s.emit(m.from, failure(m.id, err))
-	}
+	// With an agent of version 2:
+	state   string    // the last one reported
+	waiting []*prompt // prompts of the client without an answer, in order
+	sent    int       // prompts that the agent got
+
+	// For prompts that are sent again to an agent of version 2:
+	whole   bool        // its history is known from its beginning
+	seen    recent[int] // the user's messages, each with the value of sent when it was first seen
+	latest  string      // the last of them
+	worked  bool        // the agent did something after it
+	lastEnd string      // the stop reason of the last idle state
 }
 
-// dispatch calls the function for a request or notification.
-func (s *State) dispatch(m *message) *fault {
-	handlers := &routes[s.mode-agent1]
-	handle, ok := handlers[m.from-ClientSide][m.method]
-	switch {
-	case !ok:
-		return s.forward(m)
-	case handle == nil:
-		return errNoMethod(m.method)
-	case m.params == nil:
-		return errParams("params is not an object, or has a member twice")
-	case len(m.str("sessionId")) > maxID:
-		return errParams("the sessionId is too long")
-	}
-	return handle(s, m)
+// prompt is a prompt of the client.
+type prompt struct {
+	id      raw
+	retries []raw // requests with the same idempotency key
+	key     string
+	content []raw
+	params  object
+	size    int
+
+	messageID string // of the user's message
+	accepted  bool
+	cancelled bool
+
+	// With an agent of version 1:
+	own    raw   // the id of the agent's request; of a prompt that waits, that of the request to steer with it
+	echo   []raw // blocks that the agent may repeat
+	ticked bool  // it has had the agent for a tick
+
+	// With an agent of version 2:
+	sent     int    // the session's sent, with this one
+	repeats  bool   // its key was known
+	ran      bool   // it was seen working on this
+	ended    object // the idle state that came before the answer
+	inserted string // a user message that may be this one, before the answer
+	exact    bool   // because it has the same content
 }
 
-type handler func(*State, *message) *fault
+// call is what is remembered of a tool call.
+type call struct {
+	id            string // "" if it is too long to keep
+	title, status string
+	questions     int  // that wait for the user
+	shown         bool // by an update, not only by a question
 
-// routes has, by mode and sender, the methods that do not simply pass. Nil refuses a method that the sender's version
-// does not have, or the receiver's version cannot serve.
-var routes [2][2]map[string]handler
-
-func init() {
-	files := []string{
-		"fs/read_text_file", "fs/write_text_file", "terminal/create", "terminal/output", "terminal/release",
-		"terminal/wait_for_exit", "terminal/kill",
-	}
-	refuse := func(handlers map[string]handler, methods ...string) map[string]handler {
-		for _, method := range methods {
-			handlers[method] = nil
-		}
-		return handlers
-	}
-	routes = [2][2]map[string]handler{
-		{ // The agent speaks version 1.
-			refuse(map[string]handler{
-				"auth/login":                renamed("authenticate"),
-				"auth/logout":               (*State).logout1,
-				"session/new":               (*State).open1,
-				"session/fork":              (*State).open1,
-				"session/resume":            (*State).resume1,
-				"session/list":              (*State).list1,
-				"session/close":             (*State).close1,
-				"session/delete":            (*State).delete,
-				"session/prompt":            (*State).prompt1,
-				"session/cancel":            (*State).cancel1,
-				"session/set_config_option": (*State).setOption1,
-				"$/cancel_request":          (*State).cancelRequest1,
-				"tool_call/cancel":          (*State).cancelWork1,
-				"terminal/cancel":           (*State).cancelWork1,
-			}, "authenticate", "logout", "session/load", "session/set_mode"),
-			{
-				"session/update":             (*State).update1,
-				"session/request_permission": (*State).permission1,
-				"elicitation/create":         (*State).elicitation1,
-				"$/cancel_request":           (*State).cancelHost1,
-			},
-		},
-		{ // The agent speaks version 2.
-			refuse(map[string]handler{
-				"authenticate":              renamed("auth/login"),
-				"logout":                    renamed("auth/logout"),
-				"session/new":               (*State).open2,
-				"session/fork":              (*State).open2,
-				"session/load":              (*State).load2,
-				"session/resume":            (*State).resume2,
-				"session/close":             (*State).delete,
-				"session/delete":            (*State).delete,
-				"session/prompt":            (*State).prompt2,
-				"session/cancel":            (*State).cancel2,
-				"session/set_mode":          (*State).setMode2,
-				"session/set_config_option": (*State).setOption2,
-				"session/status":            (*State).status2,
-				"$/cancel_request":          (*State).cancelRequest2,
-			}, "auth/login", "auth/logout", "tool_call/cancel", "terminal/cancel"),
-			refuse(map[string]handler{
-				"session/update":             (*State).update2,
-				"session/request_permission": (*State).permission2,
-				"elicitation/create":         (*State).elicitation2,
-			}, files...),
-		},
-	}
-	for _, method := range files {
-		routes[0][1][method] = (*State).host1
-	}
+	content   kept     // with an agent of version 2: the items of its content, in version 2
+	terminals []string // the first ones that it shows, at most maxShown
+	sent      int      // how many bytes had been added to it, and to them, when the client last got it
 }
 
-// renamed returns a handler for a method of which only the name differs.
-func renamed(to string) handler {
-	return func(s *State, m *message) *fault {
-		return s.send(m, to, m.params, nil)
-	}
+// stale is a tool call of which the client does not have all content.
+type stale struct {
+	sess *session
+	id   string // short
 }
 
-// message is a message, taken apart.
-type message struct {
-	from   Side
-	line   []byte
-	all    object
-	id     raw // nil for a notification
-	method string
-	params object // nil if they are not an object
+// terminal is what is remembered of a terminal that an agent of version 2 shows.
+type terminal struct {
+	command string
+	output  kept // bytes
+	exit    string
 }
 
-// read takes a message apart. It returns nil for lines that are not messages.
-func read(from Side, line []byte) (*message, *fault) {
-	i := space(line, 0)
-	switch {
-	case i == len(line) || !json.Valid(line):
-		return nil, nil
-	case line[i] == '[':
-		// Version 2 allows batches, and the connections of this module refuse them in both versions.
-		return nil, &fault{-32600, "Invalid request: batches are not supported", nil}
-	}
-	all, ok := parse(line)
-	if !ok {
-		if line[i] == '{' {
-			return nil, &fault{-32600, "Invalid request: a member occurs twice", nil}
-		}
-		return nil, nil
-	}
-	m := &message{from: from, line: line, all: all, method: all.str("method")}
-	if m.method == "" && (all.has("result") || all.has("error")) {
-		m.onlyAnswer()
-	} else if m.method == "" && all.has("method") {
-		return nil, nil
-	}
-	if i := all.index("id"); i >= 0 {
-		m.id = all[i].value
-	}
-	if i := all.index("params"); i >= 0 && !isNull(all[i].value) {
-		m.params, _ = parse(all[i].value)
-	} else {
-		m.params = object{}
-	}
-	return m, nil
+// messages is what is remembered of the messages of a session.
+type messages struct {
+	// With an agent of version 1, whose chunks need no ids: the message that the last chunk belongs to, and how many
+	// ids were invented. Counting them gives a message the same id when it is replayed.
+	kind    string
+	current string
+	count   int
+	users   []string // the ids of the user's messages, in order, if all are known
+	user    int      // how many of them a replay has sent
+	agentID string   // the agent's id for the last of these
+
+	// With an agent of version 2:
+	texts recent[*text] // what the client has of each message
+	last  string        // the last message of this client's own prompts
 }
 
-// onlyAnswer leaves an answer either a result or an error, and no method that is none, so that a lenient reader cannot
-// understand it differently: what is not an error to it would be an answer that was never looked at.
-func (m *message) onlyAnswer() {
-	before := len(m.all)
-	m.all.drop("method")
-	if m.all.get("error") != nil {
-		m.all.drop("result")
-	} else if m.all.has("result") {
-		m.all.drop("error")
-	}
-	if len(m.all) != before {
-		m.line = m.all.text()
-	}
+// text is what a client of version 1 has of a message. It cannot take anything back, so that a message whose text is
+// replaced continues as another one.
+type text struct {
+	revision int
+	size     int
+	hash     uint64
 }
 
-func (m *message) str(name string) string { return m.params.str(name) }
-
-// canonical returns an id such that two texts of the same id are equal.
-func canonical(id raw) string { return string(codec.AppendCanonical(nil, id)) }
-
-// isOwn reports whether an id is like those of the translation's own requests.
-func (s *State) isOwn(id raw) bool {
-	return len(id) > len(s.prefix) && string(id[:len(s.prefix)]) == s.prefix
+// hosted is a request of the agent about which the host may ask the user.
+type hosted struct {
+	id   raw
+	over bool // nobody waits for the answer
 }
 
-// emit appends a message.
-func (s *State) emit(to Side, line []byte) { s.out = append(s.out, Message{to, line}) }
-
-// forward passes a message as it is.
-func (s *State) forward(m *message) *fault {
-	if m.method != "" && m.id != nil {
-		if err := s.expect(m.from.other(), m.id, len(m.id), nil); err != nil {
-			return err
-		}
-	}
-	s.emit(m.from.other(), m.line)
-	return nil
-}
-
-// notify sends a notification.
-func (s *State) notify(to Side, method string, params object) {
-	s.emit(to, obj("jsonrpc", "2.0", "method", method, "params", params).text())
-}
-
-// update sends a session/update with the members of an update, to the client.
-func (s *State) update(session string, update object) {
-	s.notify(ClientSide, "session/update", obj("sessionId", session, "update", update))
-}
-
-// send passes a request or notification with another method or other params, under its own id. Done is called with the
-// answer, and sends it on; if it is nil, the answer passes.
-func (s *State) send(m *message, method string, params object, done func(*message)) *fault {
-	if m.id != nil {
-		if err := s.expect(m.from.other(), m.id, len(m.line), done); err != nil {
-			return err
-		}
-	}
-	s.emit(m.from.other(), m.with(method, params))
-	return nil
-}
-
-// with returns the message with another method or other params.
-func (m *message) with(method string, params object) []byte {
-	all := slices.Clone(m.all)
-	all.set("method", quote(method))
-	all.set("params", params.text())
-	return all.text()
-}
-
-// expect remembers what to do with the answer to a request that occupies so many bytes. Nothing is a request of which
-// two are in flight with one id, or whose answer would come twice.
-func (s *State) expect(to Side, id raw, size int, done func(*message)) *fault {
-	key := callID{to, canonical(id)}
-	_, twice := s.calls[key]
-	if !twice { // the agent asks the client and the host, and the client asks the agent and nobody
-		_, twice = s.calls[callID{to ^ AgentSide, key.id}]
-	}
-	switch {
-	case len(key.id) > maxID:
-		return &fault{-32600, "Invalid request: the id is too long", nil}
-	case twice:
-		return &fault{-32600, "Invalid request: the id is in use", nil}
-	case len(s.calls) >= maxCalls, s.pending > maxPending:
-		return &fault{-32603, "Too many requests in flight", nil}
-	}
-	s.calls[key] = pending{bytes.Clone(id), done, size}
-	s.pending += size
-	return nil
-}
-
-// response handles an answer.
-func (s *State) response(m *message) {
-	key := callID{m.from, canonical(m.id)}
-	if call, ok := s.calls[key]; ok {
-		delete(s.calls, key)
-		if s.pending -= call.size; call.done != nil {
-			call.done(m)
-			return
-		}
-	} else if m.id != nil && !isNull(m.id) {
-		return // nobody waits for it
-	}
-	s.emit(m.from.other(), m.line)
-}
-
-// result returns a successful answer's result, or passes the error on and returns nil.
-func (s *State) result(m *message) object {
-	if i := m.all.index("result"); i >= 0 && !m.all.has("error") {
-		if o, ok := parse(m.all[i].value); ok {
-			return o
-		} else if isNull(m.all[i].value) {
-			return object{}
-		}
-		s.emit(m.from.other(), failure(m.id,
-			&fault{-32603, "Internal error: the result is not an object, or has a member twice", nil}))
-		return nil
-	} else if m.all.get("error") == nil {
-		s.emit(m.from.other(), failure(m.id, &fault{-32603, "Internal error: the answer has neither a result nor an error",
-			nil}))
-		return nil
-	}
-	s.emit(m.from.other(), m.line)
-	return nil
-}
-
-// reply passes an answer with another result.
-func (s *State) reply(m *message, result object) {
-	all := append(object{}, m.all...)
-	all.set("result", result.text())
-	s.emit(m.from.other(), all.text())
-}
-
-// answer sends a result for a request.
-func (s *State) answer(to Side, id raw, result object) {
-	s.emit(to, obj("jsonrpc", "2.0", "id", id, "result", result).text())
-}
-
-// fault is a JSON-RPC error.
-type fault struct {
-	code    int
-	message string
-	data    raw
-}
-
-func failure(id raw, err *fault) raw {
-	e := obj("code", number(err.code), "message", err.message, "data", err.data)
-	return obj("jsonrpc", "2.0", "id", id, "error", e).text()
-}
-
-func errParams(format string, args ...any) *fault {
-	return &fault{-32602, "Invalid params: " + fmt.Sprintf(format, args...), nil}
-}
-
-func errNoMethod(method string) *fault {
-	return &fault{-32601, "Method not found: " + method, obj("method", method).text()}
-}
-
-func errNoSession(id string) *fault {
-	return &fault{-32002, "Session not found", obj("sessionId", id).text()}
-}
-
-var errCancelled = &fault{-32800, "Request cancelled", nil}
-
-// own returns a new id for a request of the translation's own.
-func (s *State) own() raw {
-	s.prompts++
-	return raw(s.prefix + strconv.Itoa(s.prompts) + `"`)
+// hostWork is what the host does for a session's turn.
+type hostWork struct {
+	hosted []*hosted
+	made   []string // terminals
 }

@@ -11,35 +11,8 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// call is what is remembered of a tool call.
-type call struct {
-	id            string // "" if it is too long to keep
-	title, status string
-	questions     int  // that wait for the user
-	shown         bool // by an update, not only by a question
-
-	content   kept     // with an agent of version 2: the items of its content, in version 2
-	terminals []string // the first ones that it shows, at most maxShown
-	sent      int      // how many bytes had been added to it, and to them, when the client last got it
-}
-
 // maxShown is how many terminals a tool call shows, and how many tool calls an output is sent to.
 const maxShown = 8
-
-// A client of version 1 gets content that grows as a whole, again and again. Of what an agent sends, it may get so many
-// times as much, and so many bytes at each tick; more waits for later ticks.
-const (
-	maxTimes  = 16
-	perTick   = 1 << 20
-	maxCredit = 16 << 20
-	maxStale  = 64
-)
-
-// stale is a tool call of which the client does not have all content.
-type stale struct {
-	sess *session
-	id   string // short
-}
 
 // maxTitle is how much of a title is remembered, in bytes.
 const maxTitle = 1 << 10
@@ -374,13 +347,6 @@ func (s *State) contentTo1(sess *session, k *kept, items []raw) raw {
 // toolText makes an item of a tool call's content.
 func toolText(text string) raw {
 	return obj("type", "content", "content", obj("type", "text", "text", text)).text()
-}
-
-// terminal is what is remembered of a terminal that an agent of version 2 shows.
-type terminal struct {
-	command string
-	output  kept // bytes
-	exit    string
 }
 
 // terminalTo1 follows a terminal. Version 1 shows it as text of the tool calls whose content it is.

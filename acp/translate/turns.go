@@ -8,57 +8,6 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// turns is what is remembered of a session's prompts.
-//
-// An agent of version 1 answers a prompt when the turn is over; one of version 2 answers when the message is in the
-// conversation, and reports the end of its work as a state.
-type turns struct {
-	// With an agent of version 1:
-	turn   *prompt   // the agent has it
-	queue  []*prompt // they wait for its end
-	asking int       // questions to the user that are open
-	needs  bool      // requires_action was reported
-
-	// With an agent of version 2:
-	state   string    // the last one reported
-	waiting []*prompt // prompts of the client without an answer, in order
-	sent    int       // prompts that the agent got
-
-	// For prompts that are sent again to an agent of version 2:
-	whole   bool        // its history is known from its beginning
-	seen    recent[int] // the user's messages, each with the value of sent when it was first seen
-	latest  string      // the last of them
-	worked  bool        // the agent did something after it
-	lastEnd string      // the stop reason of the last idle state
-}
-
-// prompt is a prompt of the client.
-type prompt struct {
-	id      raw
-	retries []raw // requests with the same idempotency key
-	key     string
-	content []raw
-	params  object
-	size    int
-
-	messageID string // of the user's message
-	accepted  bool
-	cancelled bool
-
-	// With an agent of version 1:
-	own    raw   // the id of the agent's request; of a prompt that waits, that of the request to steer with it
-	echo   []raw // blocks that the agent may repeat
-	ticked bool  // it has had the agent for a tick
-
-	// With an agent of version 2:
-	sent     int    // the session's sent, with this one
-	repeats  bool   // its key was known
-	ran      bool   // it was seen working on this
-	ended    object // the idle state that came before the answer
-	inserted string // a user message that may be this one, before the answer
-	exact    bool   // because it has the same content
-}
-
 // state reports the session's state to a client of version 2.
 func (s *State) state(sess *session, state string, more ...any) {
 	s.update(sess.id, append(obj("sessionUpdate", "state_update", "state", state), obj(more...)...))
@@ -331,10 +280,6 @@ func (s *State) withdraw(sess *session) {
 		s.unqueue(sess, 0)
 		s.refuse(sess, p, errObject(errCancelled))
 	}
-}
-
-func errObject(err *fault) object {
-	return obj("code", number(err.code), "message", err.message, "data", err.data)
 }
 
 // cancel1 is session/cancel for an agent of version 1. It also withdraws the prompts that wait.

@@ -2,92 +2,9 @@ package translate
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"hash/fnv"
 	"strconv"
 )
-
-// short returns a key of bounded length for an id.
-func short(id string) string {
-	if len(id) <= 128 {
-		return id
-	}
-	sum := sha256.Sum256([]byte(id))
-	return hex.EncodeToString(sum[:])
-}
-
-// messages is what is remembered of the messages of a session.
-type messages struct {
-	// With an agent of version 1, whose chunks need no ids: the message that the last chunk belongs to, and how many
-	// ids were invented. Counting them gives a message the same id when it is replayed.
-	kind    string
-	current string
-	count   int
-	users   []string // the ids of the user's messages, in order, if all are known
-	user    int      // how many of them a replay has sent
-	agentID string   // the agent's id for the last of these
-
-	// With an agent of version 2:
-	texts recent[*text] // what the client has of each message
-	last  string        // the last message of this client's own prompts
-}
-
-// text is what a client of version 1 has of a message. It cannot take anything back, so that a message whose text is
-// replaced continues as another one.
-type text struct {
-	revision int
-	size     int
-	hash     uint64
-}
-
-// begin begins a message without id.
-func (sess *session) begin(kind string) {
-	if sess.kind = kind; kind == "user_message_chunk" {
-		sess.current = sess.addUser("")
-	} else {
-		sess.current = sess.invent("message")
-	}
-}
-
-// endMessage ends the message that chunks without ids belong to.
-func (sess *session) endMessage() { sess.kind = "" }
-
-// restart begins to count messages again, at the beginning of a replay.
-func (sess *session) restart() {
-	sess.count, sess.kind, sess.user, sess.agentID = 0, "", 0, ""
-	if sess.reset {
-		sess.users = nil
-	}
-}
-
-// maxUsers is how many messages of the user keep their ids in a replay.
-const maxUsers = 1000
-
-// addUser returns the id of the next message of the user: the one that it had before, in a replay; otherwise the
-// agent's, or a new one.
-func (sess *session) addUser(id string) string {
-	if sess.replay.on && !sess.reset && sess.user < len(sess.users) {
-		sess.user++
-		return sess.users[sess.user-1]
-	}
-	if id == "" {
-		id = sess.invent("user")
-	}
-	if sess.reset = sess.reset || len(sess.users) >= maxUsers; !sess.reset {
-		sess.users = append(sess.users, id)
-		sess.user = len(sess.users)
-	}
-	return id
-}
-
-// lastUser returns the id of the last message of the user.
-func (sess *session) lastUser() string {
-	if n := len(sess.users); n > 0 {
-		return sess.users[n-1]
-	}
-	return sess.invent("user")
-}
 
 // update1 is session/update of an agent of version 1.
 func (s *State) update1(m *message) *fault {
@@ -452,19 +369,4 @@ func (s *State) planTo1(sess *session, update object) []object {
 		entries = append(entries, list(sess.plans.get(id))...)
 	}
 	return []object{obj("sessionUpdate", "plan", "entries", array(entries...), "_meta", update.get("_meta"))}
-}
-
-// invent returns an id for a message without one. If the beginning of the session's history is unknown, it differs from
-// all ids of earlier connections.
-func (sess *session) invent(kind string) string {
-	n := len(sess.users) + 1
-	if kind != "user" || sess.reset {
-		sess.count++
-		n = sess.count
-	}
-	id := "translated-" + kind + "-" + strconv.Itoa(n)
-	if sess.reset {
-		id += "-" + sess.unique
-	}
-	return id
 }

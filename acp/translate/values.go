@@ -115,3 +115,17 @@ func commandsTo1(commands []raw) raw {
 		return true
 	})
 }
+
+func orNull(text raw) raw {
+	if text == nil {
+		return null
+	}
+	return text
+}
+
+func boolean(b bool) raw {
+	if b {
+		return yes
+	}
+	return no
+}
