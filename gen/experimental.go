@@ -117,7 +117,7 @@ func (m *marker) decl(d model.Decl) {
 			v.Doc = withoutNotice(v.Doc)
 			v.Experimental = known == nil ||
 				!slices.ContainsFunc(known.Variants, func(o *model.Variant) bool { return o.Part == v.Part })
-			v.Feature = m.feature(path+"/"+schema.Escape(v.Part), v.Pointer, v.Experimental && known != nil)
+			v.Feature = m.feature(path+"/"+schema.Escape(v.Part), v.Pointer, v.Experimental && old != nil)
 		}
 	}
 }
