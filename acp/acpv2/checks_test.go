@@ -109,22 +109,46 @@ func TestCallsAreChecked(t *testing.T) {
 	}
 }
 
-// A login in a terminal sets each variable once.
+// A login in a terminal is there, and sets each variable once.
 func TestLoginsAreChecked(t *testing.T) {
-	twice := []acpv2.EnvVariable{{Name: "A", Value: "1"}, {Name: "A", Value: "2"}}
-	_, agent := acpv2.Pipe()
-	served, err := acpv2.StartAgent(t.Context(), agent, acpv2.AgentHandlers{
-		LoginAuth: func(context.Context, *acpv2.AgentConn, *acpv2.LoginAuthRequest) (*acpv2.LoginAuthResponse, error) {
-			return nil, nil
-		},
-		LogoutAuth: func(context.Context, *acpv2.AgentConn, *acpv2.LogoutAuthRequest) (*acpv2.LogoutAuthResponse, error) {
-			return nil, nil
-		},
-	}, &acpv2.AgentOptions{Info: info, AuthMethods: []acpv2.AuthMethod{
-		acpv2.NewAuthMethodTerminal(acpv2.AuthMethodTerminal{MethodID: "tty", Name: "T", Env: twice}),
-	}})
-	if err == nil || !strings.Contains(err.Error(), `"A" twice`) {
-		t.Errorf("got %v, %v", served, err)
+	twice := &acpv2.AuthMethodTerminal{MethodID: "tty", Name: "T", Env: []acpv2.EnvVariable{{Name: "A", Value: "1"}, {Name: "A", Value: "2"}}}
+	var h acpv2.AgentHandlers
+	h.LoginAuth, h.LogoutAuth = nothing, nothing
+	for want, login := range map[string]*acpv2.AuthMethodTerminal{`"A" twice`: twice, "AuthMethods": nil} {
+		_, agent := acpv2.Pipe()
+		served, err := acpv2.StartAgent(t.Context(), agent, h, &acpv2.AgentOptions{Info: info, AuthMethods: []acpv2.AuthMethod{{Variant: login}}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, %v, want %s", served, err, want)
+		}
+	}
+}
+
+// What a handler returns is not sent if it names an option twice.
+func TestResultsAreChecked(t *testing.T) {
+	option := acpv2.SelectOption("o", "O", "v", acpv2.SelectValue("v", "V"))
+	bad := []acpv2.SessionConfigOption{option, option}
+	h := handlers(unprompted)
+	h.ResumeSession = func(_ context.Context, _ *acpv2.AgentSession, req *acpv2.ResumeSessionRequest) (*acpv2.ResumeSessionResponse, error) {
+		if req.SessionID == session {
+			return &acpv2.ResumeSessionResponse{ConfigOptions: bad[:1]}, nil
+		}
+		return &acpv2.ResumeSessionResponse{ConfigOptions: bad}, nil
+	}
+	h.SetSessionConfigOption = func(context.Context, *acpv2.AgentSession, *acpv2.SetSessionConfigOptionRequest) (*acpv2.SetSessionConfigOptionResponse, error) {
+		return &acpv2.SetSessionConfigOptionResponse{ConfigOptions: bad}, nil
+	}
+	h.NewSession = func(context.Context, *acpv2.AgentConn, *acpv2.NewSessionRequest) (*acpv2.NewSessionResponse, error) {
+		return &acpv2.NewSessionResponse{SessionID: "new", ConfigOptions: bad}, nil
+	}
+	conn := connect(t, h, acpv2.ClientHandlers{}, nil)
+	ctx := t.Context()
+	_, made := conn.NewSession(ctx, &acpv2.NewSessionRequest{Cwd: "/"})
+	s := must.Get(conn.ResumeSession(ctx, &acpv2.ResumeSessionRequest{SessionID: session, Cwd: "/"}))(t)
+	_, resumed := conn.ResumeSession(ctx, &acpv2.ResumeSessionRequest{SessionID: "another", Cwd: "/"})
+	for what, err := range map[string]error{"resumed": resumed, "made": made, "set": s.SetConfigOption(ctx, "o", "v")} {
+		if !errors.Is(err, rpc.ErrInternal) || !strings.Contains(err.Error(), "/configOptions/1") {
+			t.Errorf("%s: got %v", what, err)
+		}
 	}
 }
 
@@ -139,10 +163,7 @@ func TestCancelledWhateverIsReturned(t *testing.T) {
 	turn := newSession(t, conn).Stream(t.Context(), acpv2.TextBlock("x"))
 	<-begun
 	turn.Cancel()
-	res, err := turn.Result()
-	if stop := stopped(t, res, err); stop != "Cancelled" {
-		t.Errorf("got %s", stop)
-	}
+	ends(t, "cancelled")(turn.Result())
 }
 
 // Config options and commands follow what the agent says.
@@ -209,12 +230,7 @@ func TestOptionsBeforeTheyAreKnown(t *testing.T) {
 func TestWhatIsTakenLeniently(t *testing.T) {
 	var repairs []string
 	h := handlers(unprompted)
-	h.LoginAuth = func(context.Context, *acpv2.AgentConn, *acpv2.LoginAuthRequest) (*acpv2.LoginAuthResponse, error) {
-		return nil, nil
-	}
-	h.LogoutAuth = func(context.Context, *acpv2.AgentConn, *acpv2.LogoutAuthRequest) (*acpv2.LogoutAuthResponse, error) {
-		return nil, nil
-	}
+	h.LoginAuth, h.LogoutAuth = nothing, nothing
 	conn := raw(t, h, &acpv2.AgentOptions{
 		Info: info,
 		AuthMethods: []acpv2.AuthMethod{

@@ -42,15 +42,9 @@ func (c *cleanTalk) record(t *testing.T, name string) {
 		}
 	}
 	if c.agent.ResumeSession == nil {
-		c.agent.ResumeSession = func(context.Context, *acpv2.AgentSession, *acpv2.ResumeSessionRequest) (*acpv2.ResumeSessionResponse, error) {
-			return nil, nil
-		}
+		c.agent.ResumeSession = nothing
 	}
-	if c.agent.CloseSession == nil {
-		c.agent.CloseSession = func(context.Context, *acpv2.AgentSession, *acpv2.CloseSessionRequest) (*acpv2.CloseSessionResponse, error) {
-			return nil, nil
-		}
-	}
+	c.agent.CloseSession = nothing
 	synctest.Test(t, func(t *testing.T) {
 		var recording conformance.Recording
 		agentEnd, clientEnd := acpv2.Pipe()
@@ -70,11 +64,9 @@ func (c *cleanTalk) record(t *testing.T, name string) {
 	})
 }
 
-type cleanScene func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error)
-
 // cleanScenes holds the actions of an agent in a turn, by the text of the prompt. The ids of the user's messages are
 // counted.
-func cleanScenes(scenes map[string]cleanScene) func(context.Context, *acpv2.AgentSession, *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
+func cleanScenes(scenes map[string]work) func(context.Context, *acpv2.AgentSession, *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
 	ids := []acpv2.MessageID{"user_1", "user_2", "user_3", "user_4", "user_5", "user_6", "user_7", "user_8"}
 	return func(ctx context.Context, s *acpv2.AgentSession, req *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
 		text := req.Prompt[0].Text()
@@ -98,7 +90,7 @@ func sendAll(ctx context.Context, s *acpv2.AgentSession, updates ...acpv2.Sessio
 	return nil
 }
 
-func sends(end acpv2.IdleStateUpdate, updates ...acpv2.SessionUpdate) cleanScene {
+func sends(end acpv2.IdleStateUpdate, updates ...acpv2.SessionUpdate) work {
 	return func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
 		return end, sendAll(ctx, s, updates...)
 	}
@@ -146,7 +138,7 @@ func TestCleanTurns(t *testing.T) {
 		return acpv2.UpdatePlan("plan_1", list...)
 	}
 	(&cleanTalk{
-		agent: acpv2.AgentHandlers{Prompt: cleanScenes(map[string]cleanScene{
+		agent: acpv2.AgentHandlers{Prompt: cleanScenes(map[string]work{
 			"Look at all of this": sends(acpv2.EndTurn(),
 				plan("in_progress", "pending"),
 				acpv2.AgentThoughtText("think_1", "Where is the cent?"),
@@ -232,12 +224,8 @@ func TestCleanSessions(t *testing.T) {
 	deleted := false
 	(&cleanTalk{
 		agent: acpv2.AgentHandlers{
-			LoginAuth: func(context.Context, *acpv2.AgentConn, *acpv2.LoginAuthRequest) (*acpv2.LoginAuthResponse, error) {
-				return nil, nil
-			},
-			LogoutAuth: func(context.Context, *acpv2.AgentConn, *acpv2.LogoutAuthRequest) (*acpv2.LogoutAuthResponse, error) {
-				return nil, nil
-			},
+			LoginAuth:  nothing[*acpv2.AgentConn, *acpv2.LoginAuthRequest, *acpv2.LoginAuthResponse],
+			LogoutAuth: nothing[*acpv2.AgentConn, *acpv2.LogoutAuthRequest, *acpv2.LogoutAuthResponse],
 			NewSession: func(context.Context, *acpv2.AgentConn, *acpv2.NewSessionRequest) (*acpv2.NewSessionResponse, error) {
 				return &acpv2.NewSessionResponse{SessionID: "sess_1", ConfigOptions: options()}, nil
 			},
@@ -276,7 +264,7 @@ func TestCleanSessions(t *testing.T) {
 				}
 				return &acpv2.SetSessionConfigOptionResponse{ConfigOptions: options()}, nil
 			},
-			Prompt: cleanScenes(map[string]cleanScene{
+			Prompt: cleanScenes(map[string]work{
 				"Count": sends(acpv2.EndTurn(), acpv2.AgentMessageText("msg_1", "A float loses "), acpv2.AgentMessageText("msg_1", "a cent.")),
 				"Switch": func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
 					model = "small"
@@ -328,12 +316,8 @@ func TestCleanSessions(t *testing.T) {
 
 // TestCleanCancel is about cancellation.
 func TestCleanCancel(t *testing.T) {
-	until := func(ctx context.Context, _ *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
-		<-ctx.Done()
-		return acpv2.IdleStateUpdate{}, ctx.Err()
-	}
 	(&cleanTalk{
-		agent: acpv2.AgentHandlers{Prompt: cleanScenes(map[string]cleanScene{
+		agent: acpv2.AgentHandlers{Prompt: cleanScenes(map[string]work{
 			"Write a story": func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
 				if err := s.Update(ctx, acpv2.AgentMessageText("msg_1", "Once upon ")); err != nil {
 					return acpv2.IdleStateUpdate{}, err
@@ -352,18 +336,15 @@ func TestCleanCancel(t *testing.T) {
 				<-ctx.Done()
 				return acpv2.IdleStateUpdate{}, s.Update(context.WithoutCancel(ctx), acpv2.UpdateToolCall("call_1", acpv2.WithStatus(acpv2.ToolCallStatusFailed)))
 			},
-			"Think":    until,
+			"Think": func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
+				return waits(make(chan struct{}))(ctx, s)
+			},
 			"Say more": sends(acpv2.EndTurn(), acpv2.AgentMessageText("msg_2", "There is more.")),
 			"Fail": func(context.Context, *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
 				return acpv2.IdleStateUpdate{}, acpv2.Public(errors.New("no model"))
 			},
 		})},
-		client: acpv2.ClientHandlers{
-			RequestPermission: func(ctx context.Context, _ *acpv2.ClientSession, _ *acpv2.RequestPermissionRequest) (*acpv2.RequestPermissionResponse, error) {
-				<-ctx.Done()
-				return nil, ctx.Err()
-			},
-		},
+		client: acpv2.ClientHandlers{RequestPermission: holds(make(chan struct{}))},
 		play: func(t *testing.T, client *acpv2.ClientConn) {
 			s := cleanSession(t, client)
 			for _, text := range []string{"Write a story", "Delete it", "Think"} {
@@ -409,7 +390,7 @@ func TestCleanElicitations(t *testing.T) {
 	(&cleanTalk{
 		agent: acpv2.AgentHandlers{
 			Extensions: &ext,
-			Prompt: cleanScenes(map[string]cleanScene{
+			Prompt: cleanScenes(map[string]work{
 				"Ask me": func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
 					for range 2 {
 						if _, err := s.ElicitForm(ctx, "Who are you?", form); err != nil {

@@ -96,16 +96,12 @@ func TestAgentOfVersion1(t *testing.T) {
 
 func TestStartErrors(t *testing.T) {
 	full := handlers(unprompted)
-	login := func(context.Context, *acpv2.AgentConn, *acpv2.LoginAuthRequest) (*acpv2.LoginAuthResponse, error) {
-		return nil, nil
-	}
 	some := full
 	some.CloseSession = nil
-	deletes := acpv2.AgentHandlers{DeleteSession: func(context.Context, *acpv2.AgentSession, *acpv2.DeleteSessionRequest) (*acpv2.DeleteSessionResponse, error) {
-		return nil, nil
-	}}
+	var deletes acpv2.AgentHandlers
+	deletes.DeleteSession = nothing
 	half := full
-	half.LoginAuth = login
+	half.LoginAuth = nothing
 	tests := map[string]struct {
 		handlers acpv2.AgentHandlers
 		opts     acpv2.AgentOptions
@@ -126,9 +122,7 @@ func TestStartErrors(t *testing.T) {
 
 func TestAdvertised(t *testing.T) {
 	h := handlers(unprompted)
-	h.DeleteSession = func(context.Context, *acpv2.AgentSession, *acpv2.DeleteSessionRequest) (*acpv2.DeleteSessionResponse, error) {
-		return nil, nil
-	}
+	h.DeleteSession = nothing
 	tests := map[string]struct {
 		handlers acpv2.AgentHandlers
 		opts     acpv2.AgentOptions
@@ -215,19 +209,10 @@ func TestPermissionTakenBack(t *testing.T) {
 	tapped := conformance.Tap(t, conformance.Client, near, &conformance.TapOptions{
 		Schema: conformance.V2(), Accept: map[string]string{"ADD-2": "no session is made"},
 	})
-	client, err := acpv2.Connect(t.Context(), tapped, acpv2.ClientHandlers{
-		RequestPermission: func(ctx context.Context, _ *acpv2.ClientSession, _ *acpv2.RequestPermissionRequest) (*acpv2.RequestPermissionResponse, error) {
-			close(asked)
-			<-ctx.Done()
-			return nil, ctx.Err()
-		},
-	}, &acpv2.ClientOptions{Info: info})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(acpv2.Connect(t.Context(), tapped, acpv2.ClientHandlers{RequestPermission: holds(asked)}, &acpv2.ClientOptions{Info: info}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-asked; cancel() }()
-	_, err = rpc.Call[json.RawMessage](ctx, agent, "session/request_permission", json.RawMessage(
+	_, err := rpc.Call[json.RawMessage](ctx, agent, "session/request_permission", json.RawMessage(
 		`{"sessionId":"s","title":"t","options":[{"optionId":"o","name":"n","kind":"allow_once"}]}`))
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)

@@ -19,34 +19,20 @@ import (
 // A question that its asker gives up leaves a turn that works on.
 func TestQuestionGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var got []string
+		var got heard
+		client := got.handlers()
+		client.RequestPermission = holds(make(chan struct{}))
 		conn := connect(t, handlers(working(func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
 			ask, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
-			_, err := s.RequestPermission(ask, &acpv2.RequestPermissionRequest{
-				Title:   "May I?",
-				Options: []acpv2.PermissionOption{{OptionID: "yes", Name: "Yes", Kind: acpv2.PermissionOptionKindAllowOnce}},
-			})
-			if err == nil {
+			if _, err := s.RequestPermission(ask, &acpv2.RequestPermissionRequest{Title: "May I?", Options: mayI}); err == nil {
 				t.Error("there was an answer")
 			}
 			return acpv2.EndTurn(), s.Update(ctx, acpv2.AgentMessageText("m", "then"))
-		})), acpv2.ClientHandlers{
-			SessionUpdate: func(_ context.Context, _ *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
-				got = append(got, kind(n.Update))
-				return nil
-			},
-			RequestPermission: func(ctx context.Context, _ *acpv2.ClientSession, _ *acpv2.RequestPermissionRequest) (*acpv2.RequestPermissionResponse, error) {
-				<-ctx.Done()
-				return nil, ctx.Err()
-			},
-		}, nil)
-		res, err := newSession(t, conn).Prompt(t.Context(), acpv2.TextBlock("hi"))
-		if stop := stopped(t, res, err); stop != "EndTurn" {
-			t.Errorf("got %s", stop)
-		}
-		if want := "user running requires_action running then idle"; strings.Join(got, " ") != want {
-			t.Errorf("got %q, want %q", got, want)
+		})), client, nil)
+		ends(t, "end_turn")(newSession(t, conn).Prompt(t.Context(), acpv2.TextBlock("hi")))
+		if want := "user running requires_action running then idle"; got.String() != want {
+			t.Errorf("got %q, want %q", &got, want)
 		}
 	})
 }
@@ -62,10 +48,7 @@ func TestMessageThatCannotBeSent(t *testing.T) {
 	}), acpv2.ClientHandlers{}, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	res, err := newSession(t, conn).Prompt(ctx, acpv2.TextBlock("hi"))
-	if stop := stopped(t, res, err); stop != "Error" {
-		t.Errorf("got %s", stop)
-	}
+	ends(t, "error")(newSession(t, conn).Prompt(ctx, acpv2.TextBlock("hi")))
 }
 
 // A turn ends although what its author has given for the end cannot be sent, and the log says so.
@@ -83,12 +66,12 @@ func TestStatesThatCannotBeSent(t *testing.T) {
 		background []acpv2.BackgroundWork
 		want       string
 	}{
-		"usage without its feature": {idle: with(func(i *acpv2.IdleStateUpdate) { i.Usage = acpv2.Some(acpv2.Usage{}) }), want: "EndTurn"},
-		"bad _meta":                 {idle: with(func(i *acpv2.IdleStateUpdate) { i.Meta = bad }), want: "EndTurn"},
-		"an unknown reason":         {idle: acpv2.IdleStateUpdate{Variant: &acpv2.IdleStateUpdateUnknown{Tag: "x"}}, want: "Error"},
-		"no variant":                {idle: acpv2.IdleStateUpdate{Variant: (*acpv2.IdleStateUpdateError)(nil)}, want: "Error"},
-		"an error's data":           {err: data, want: "Error"},
-		"work in the background":    {background: []acpv2.BackgroundWork{{}}, want: "EndTurn"},
+		"usage without its feature": {idle: with(func(i *acpv2.IdleStateUpdate) { i.Usage = acpv2.Some(acpv2.Usage{}) }), want: "end_turn"},
+		"bad _meta":                 {idle: with(func(i *acpv2.IdleStateUpdate) { i.Meta = bad }), want: "end_turn"},
+		"an unknown reason":         {idle: acpv2.IdleStateUpdate{Variant: &acpv2.IdleStateUpdateUnknown{Tag: "x"}}, want: "error"},
+		"no variant":                {idle: acpv2.IdleStateUpdate{Variant: (*acpv2.IdleStateUpdateError)(nil)}, want: "error"},
+		"an error's data":           {err: data, want: "error"},
+		"work in the background":    {background: []acpv2.BackgroundWork{{}}, want: "end_turn"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var logged bytes.Buffer
@@ -100,10 +83,7 @@ func TestStatesThatCannotBeSent(t *testing.T) {
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			res, err := newSession(t, conn).Prompt(ctx, acpv2.TextBlock("hi"))
-			if stop := stopped(t, res, err); stop != tt.want {
-				t.Errorf("got %s, want %s", stop, tt.want)
-			}
+			res := ends(t, tt.want)(newSession(t, conn).Prompt(ctx, acpv2.TextBlock("hi")))
 			if e, ok := res.Idle.Variant.(*acpv2.IdleStateUpdateError); ok && tt.err != nil && e.Error.Value().Message != "no" {
 				t.Errorf("the error is %+v", e.Error)
 			}
@@ -116,17 +96,10 @@ func TestStatesThatCannotBeSent(t *testing.T) {
 
 // A session that is resumed while its turn ends is idle at last.
 func TestResumeAsATurnEnds(t *testing.T) {
-	var got []string
+	var got heard
 	ending, held := make(chan struct{}), make(chan struct{})
 	var states atomic.Int32
-	conn := connect(t, handlers(working(func(context.Context, *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
-		return acpv2.EndTurn(), nil
-	})), acpv2.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
-			got = append(got, kind(n.Update))
-			return nil
-		},
-	}, &acpv2.AgentOptions{Background: func(acpv2.SessionID) []acpv2.BackgroundWork {
+	conn := connect(t, handlers(working(done)), got.handlers(), &acpv2.AgentOptions{Background: func(acpv2.SessionID) []acpv2.BackgroundWork {
 		if states.Add(1) == 2 { // the turn's end
 			close(ending)
 			<-held
@@ -152,8 +125,8 @@ func TestResumeAsATurnEnds(t *testing.T) {
 	close(held)
 	must.Do(t, <-resumed)
 	must.Get(result())(t)
-	if want := "user running idle idle"; strings.Join(got, " ") != want {
-		t.Errorf("got %q, want %q", got, want)
+	if want := "user running idle idle"; got.String() != want {
+		t.Errorf("got %q, want %q", &got, want)
 	}
 }
 
@@ -162,9 +135,7 @@ func TestEndBehindASlowClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
 		ended, held := make(chan error, 1), make(chan struct{})
-		agent := handlers(working(func(context.Context, *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
-			return acpv2.EndTurn(), nil
-		}))
+		agent := handlers(working(done))
 		agent.NewSession = func(ctx context.Context, client *acpv2.AgentConn, _ *acpv2.NewSessionRequest) (*acpv2.NewSessionResponse, error) {
 			acpv2.AfterResponse(ctx, func(ctx context.Context) {
 				ctx, cancel := context.WithTimeout(ctx, time.Second)

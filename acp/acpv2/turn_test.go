@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"reflect"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,22 +29,15 @@ func TestMain(m *testing.M) {
 const session acpv2.SessionID = "s"
 
 // handlers are those that every agent with sessions needs.
-func handlers(prompt func(context.Context, *acpv2.AgentSession, *acpv2.PromptRequest) (*acpv2.PromptResponse, error)) acpv2.AgentHandlers {
-	return acpv2.AgentHandlers{
-		NewSession: func(context.Context, *acpv2.AgentConn, *acpv2.NewSessionRequest) (*acpv2.NewSessionResponse, error) {
-			return &acpv2.NewSessionResponse{SessionID: session}, nil
-		},
-		ListSessions: func(context.Context, *acpv2.AgentConn, *acpv2.ListSessionsRequest) (*acpv2.ListSessionsResponse, error) {
-			return &acpv2.ListSessionsResponse{}, nil
-		},
-		ResumeSession: func(context.Context, *acpv2.AgentSession, *acpv2.ResumeSessionRequest) (*acpv2.ResumeSessionResponse, error) {
-			return nil, nil
-		},
-		CloseSession: func(context.Context, *acpv2.AgentSession, *acpv2.CloseSessionRequest) (*acpv2.CloseSessionResponse, error) {
-			return nil, nil
-		},
-		Prompt: prompt,
+func handlers(prompt func(context.Context, *acpv2.AgentSession, *acpv2.PromptRequest) (*acpv2.PromptResponse, error)) (h acpv2.AgentHandlers) {
+	h.NewSession = func(context.Context, *acpv2.AgentConn, *acpv2.NewSessionRequest) (*acpv2.NewSessionResponse, error) {
+		return &acpv2.NewSessionResponse{SessionID: session}, nil
 	}
+	h.ListSessions = func(context.Context, *acpv2.AgentConn, *acpv2.ListSessionsRequest) (*acpv2.ListSessionsResponse, error) {
+		return &acpv2.ListSessionsResponse{}, nil
+	}
+	h.ResumeSession, h.CloseSession, h.Prompt = nothing, nothing, prompt
+	return h
 }
 
 var info = acpv2.Implementation{Name: "test", Version: "1"}
@@ -105,7 +96,7 @@ func newSession(t *testing.T, conn *acpv2.ClientConn) *acpv2.ClientSession {
 }
 
 // working is an agent's handler of prompts that does work.
-func working(work func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error)) func(context.Context, *acpv2.AgentSession, *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
+func working(work work) func(context.Context, *acpv2.AgentSession, *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
 	return func(ctx context.Context, s *acpv2.AgentSession, req *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
 		return s.StartTurn(ctx, req, func(ctx context.Context) (acpv2.IdleStateUpdate, error) { return work(ctx, s) })
 	}
@@ -132,14 +123,79 @@ func kind(u acpv2.SessionUpdate) string {
 	return "?"
 }
 
-// stopped returns the tag of why a turn ended.
-func stopped(t *testing.T, res *acpv2.TurnResult, err error) string {
+// ends checks how a turn has ended, and returns its result.
+func ends(t *testing.T, want string) func(*acpv2.TurnResult, error) *acpv2.TurnResult {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
+	return func(res *acpv2.TurnResult, err error) *acpv2.TurnResult {
+		t.Helper()
+		must.Do(t, err)
+		if stop := res.Idle.StopReason(); stop != want {
+			t.Errorf("got %s, want %s", stop, want)
+		}
+		return res
 	}
-	return strings.TrimPrefix(reflect.TypeOf(res.Idle.Variant).Elem().Name(), "IdleStateUpdate")
 }
+
+// heard has the updates that reach a client's handler, each in a word.
+type heard struct {
+	mu    sync.Mutex
+	words []string
+}
+
+func (h *heard) handlers() acpv2.ClientHandlers {
+	return acpv2.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.words = append(h.words, kind(n.Update))
+			return nil
+		},
+	}
+}
+
+func (h *heard) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.Join(h.words, " ")
+}
+
+// read returns the updates of a turn, each in a word.
+func read(turn *acpv2.Turn) string {
+	var words []string
+	for u := range turn.Updates() {
+		words = append(words, kind(u))
+	}
+	return strings.Join(words, " ")
+}
+
+// work is an agent's work in a turn.
+type work = func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error)
+
+// waits is work that waits until it is cancelled.
+func waits(begun chan<- struct{}) work {
+	return func(ctx context.Context, _ *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
+		close(begun)
+		<-ctx.Done()
+		return acpv2.IdleStateUpdate{}, ctx.Err()
+	}
+}
+
+// done is work without any.
+func done(context.Context, *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
+	return acpv2.EndTurn(), nil
+}
+
+// holds is a client's handler that leaves a question open until its turn ends.
+func holds(asked chan<- struct{}) func(context.Context, *acpv2.ClientSession, *acpv2.RequestPermissionRequest) (*acpv2.RequestPermissionResponse, error) {
+	return func(ctx context.Context, _ *acpv2.ClientSession, _ *acpv2.RequestPermissionRequest) (*acpv2.RequestPermissionResponse, error) {
+		close(asked)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+}
+
+// nothing is a handler that answers with nothing.
+func nothing[Of, P, R any](context.Context, Of, P) (res R, err error) { return res, nil }
 
 // state is an update with a state.
 func state(s acpv2.StateUpdate) acpv2.SessionUpdate {
@@ -161,10 +217,7 @@ func send(t *testing.T, ctx context.Context, s *acpv2.AgentSession, updates ...a
 func TestTurn(t *testing.T) {
 	conn := connect(t, handlers(working(func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
 		send(t, ctx, s, acpv2.AgentMessageText("m", "hello"))
-		outcome, err := s.RequestPermission(ctx, &acpv2.RequestPermissionRequest{
-			Title:   "May I?",
-			Options: []acpv2.PermissionOption{{OptionID: "yes", Name: "Yes", Kind: acpv2.PermissionOptionKindAllowOnce}},
-		})
+		outcome, err := s.RequestPermission(ctx, &acpv2.RequestPermissionRequest{Title: "May I?", Options: mayI})
 		if err != nil {
 			return acpv2.IdleStateUpdate{}, err
 		}
@@ -184,10 +237,7 @@ func TestTurn(t *testing.T) {
 			shown = user.MessageID
 		}
 	}
-	res, err := turn.Result()
-	if stop := stopped(t, res, err); stop != "MaxTokens" {
-		t.Errorf("got %s", stop)
-	}
+	res := ends(t, "max_tokens")(turn.Result())
 	if want := "user running hello requires_action running yes idle"; strings.Join(got, " ") != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -196,32 +246,46 @@ func TestTurn(t *testing.T) {
 	}
 }
 
+// A question about another session, or on another connection, says nothing of the turn in which it is asked.
+func TestQuestionElsewhere(t *testing.T) {
+	client := acpv2.ClientHandlers{RequestPermission: func(context.Context, *acpv2.ClientSession, *acpv2.RequestPermissionRequest) (*acpv2.RequestPermissionResponse, error) {
+		return &acpv2.RequestPermissionResponse{Outcome: acpv2.PermissionSelected("yes")}, nil
+	}}
+	var there *acpv2.AgentSession // on the other connection
+	agent := handlers(working(func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
+		if there == nil {
+			there = s
+			return acpv2.EndTurn(), nil
+		}
+		for _, other := range []*acpv2.AgentSession{there, s.Conn().Session("another")} {
+			must.Get(other.RequestPermission(ctx, &acpv2.RequestPermissionRequest{Title: "May I?", Options: mayI}))(t)
+		}
+		return acpv2.EndTurn(), nil
+	}))
+	for range 2 {
+		conn := connectThat(t, map[string]string{"ADD-2": "no such session is made"}, agent, client, nil)
+		turn := newSession(t, conn).Stream(t.Context(), acpv2.TextBlock("hi"))
+		if got := read(turn); got != "user running idle" {
+			t.Errorf("got %q", got)
+		}
+		ends(t, "end_turn")(turn.Result())
+	}
+}
+
 // A turn that was cancelled with a question open: the question is answered as cancelled, whatever the
 // client's handler does.
 func TestCancelAnswersQuestions(t *testing.T) {
 	asked := make(chan struct{})
 	conn := connect(t, handlers(working(func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
-		_, err := s.RequestPermission(ctx, &acpv2.RequestPermissionRequest{
-			Title:   "May I?",
-			Options: []acpv2.PermissionOption{{OptionID: "yes", Name: "Yes", Kind: acpv2.PermissionOptionKindAllowOnce}},
-		})
+		_, err := s.RequestPermission(ctx, &acpv2.RequestPermissionRequest{Title: "May I?", Options: mayI})
 		return acpv2.IdleStateUpdate{}, err
-	})), acpv2.ClientHandlers{
-		RequestPermission: func(ctx context.Context, _ *acpv2.ClientSession, _ *acpv2.RequestPermissionRequest) (*acpv2.RequestPermissionResponse, error) {
-			close(asked)
-			<-ctx.Done()
-			return nil, ctx.Err()
-		},
-	}, nil)
+	})), acpv2.ClientHandlers{RequestPermission: holds(asked)}, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	turn := newSession(t, conn).Stream(ctx, acpv2.TextBlock("hi"))
 	<-asked
 	cancel()
-	res, err := turn.Result()
-	if stop := stopped(t, res, err); stop != "Cancelled" {
-		t.Errorf("got %s", stop)
-	}
+	ends(t, "cancelled")(turn.Result())
 }
 
 func TestEnds(t *testing.T) {
@@ -230,16 +294,16 @@ func TestEnds(t *testing.T) {
 		want string
 		says string // by an error
 	}{
-		"reason": {func(context.Context) (acpv2.IdleStateUpdate, error) { return acpv2.Refusal(), nil }, "Refusal", ""},
-		"zero":   {func(context.Context) (acpv2.IdleStateUpdate, error) { return acpv2.IdleStateUpdate{}, nil }, "EndTurn", ""},
+		"reason": {func(context.Context) (acpv2.IdleStateUpdate, error) { return acpv2.Refusal(), nil }, "refusal", ""},
+		"zero":   {func(context.Context) (acpv2.IdleStateUpdate, error) { return acpv2.IdleStateUpdate{}, nil }, "end_turn", ""},
 		"error": {func(context.Context) (acpv2.IdleStateUpdate, error) {
 			return acpv2.IdleStateUpdate{}, errors.New("secret")
-		}, "Error", "Internal error"},
+		}, "error", "Internal error"},
 		"public error": {func(context.Context) (acpv2.IdleStateUpdate, error) {
 			return acpv2.IdleStateUpdate{}, acpv2.Public(errors.New("no model"))
-		}, "Error", "no model"},
-		"panic":  {func(context.Context) (acpv2.IdleStateUpdate, error) { panic("secret") }, "Error", "Internal error"},
-		"goexit": {func(context.Context) (acpv2.IdleStateUpdate, error) { runtime.Goexit(); panic("not here") }, "Error", "Internal error"},
+		}, "error", "no model"},
+		"panic":  {func(context.Context) (acpv2.IdleStateUpdate, error) { panic("secret") }, "error", "Internal error"},
+		"goexit": {func(context.Context) (acpv2.IdleStateUpdate, error) { runtime.Goexit(); panic("not here") }, "error", "Internal error"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -248,10 +312,7 @@ func TestEnds(t *testing.T) {
 			}), acpv2.ClientHandlers{}, nil)
 			s := newSession(t, conn)
 			for range 2 { // the session takes the next turn as soon as the client hears of the end
-				res, err := s.Prompt(t.Context(), acpv2.TextBlock("hi"))
-				if stop := stopped(t, res, err); stop != test.want {
-					t.Errorf("got %s, want %s", stop, test.want)
-				}
+				res := ends(t, test.want)(s.Prompt(t.Context(), acpv2.TextBlock("hi")))
 				if failed, ok := res.Idle.Variant.(*acpv2.IdleStateUpdateError); ok && failed.Error.Value().Message != test.says {
 					t.Errorf("got the error %v, want %q", failed.Error, test.says)
 				}
@@ -286,15 +347,9 @@ func TestPlainAgents(t *testing.T) {
 				return &acpv2.PromptResponse{MessageID: id}, nil
 			}), acpv2.ClientHandlers{}, nil)
 			turn := newSession(t, conn).Stream(t.Context(), acpv2.TextBlock("hi"))
-			var got []string
-			for u := range turn.Updates() {
-				got = append(got, kind(u))
-			}
-			res, err := turn.Result()
-			if stop := stopped(t, res, err); stop != "EndTurn" {
-				t.Errorf("got %s", stop)
-			}
-			if strings.Join(got, " ") != test.want {
+			got := read(turn)
+			ends(t, "end_turn")(turn.Result())
+			if got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
@@ -326,21 +381,15 @@ func TestJoin(t *testing.T) {
 	one := s.Stream(t.Context(), acpv2.TextBlock("one"))
 	<-first
 	two := s.Stream(t.Context(), acpv2.TextBlock("two"))
-	var got []string
-	for u := range one.Updates() {
-		got = append(got, kind(u))
-	}
-	if want := "user running user idle"; strings.Join(got, " ") != want {
+	got := read(one)
+	if want := "user running user idle"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	a, err := one.Result()
-	stop := stopped(t, a, err)
-	b, err := two.Result()
-	other := stopped(t, b, err)
+	a, b := must.Get(one.Result())(t), must.Get(two.Result())(t)
 	if err := s.Close(t.Context()); err != nil { // its answer comes after all updates
 		t.Fatal(err)
 	}
-	if stop != other || a.MessageID == b.MessageID || ends.Load() != 0 { // the first loop has it
+	if a.Idle.StopReason() != b.Idle.StopReason() || a.MessageID == b.MessageID || ends.Load() != 0 { // the first loop has it
 		t.Errorf("got %+v and %+v, and idle %d times", a, b, ends.Load())
 	}
 }
@@ -359,13 +408,9 @@ func TestHold(t *testing.T) {
 	turns = append(turns, s.Stream(t.Context(), acpv2.TextBlock("two")))
 	close(release)
 	for i, turn := range turns {
-		var got []string
-		for u := range turn.Updates() {
-			got = append(got, kind(u))
-		}
-		res, err := turn.Result()
-		if stop := stopped(t, res, err); stop != "EndTurn" || strings.Join(got, " ") != "user running idle" {
-			t.Errorf("turn %d: got %s and %q", i, stop, got)
+		got := read(turn)
+		if ends(t, "end_turn")(turn.Result()); got != "user running idle" {
+			t.Errorf("turn %d: got %q", i, got)
 		}
 	}
 }
@@ -400,10 +445,7 @@ func TestCancelHeld(t *testing.T) {
 		return acpv2.IdleStateUpdate{}, ctx.Err()
 	})
 	must.Do(t, s.Cancel(t.Context()))
-	res, err := one.Result()
-	if stop := stopped(t, res, err); stop != "Cancelled" {
-		t.Errorf("got %s", stop)
-	}
+	ends(t, "cancelled")(one.Result())
 	if _, err := two.Result(); !errors.Is(err, acpv2.ErrRequestCancelled) {
 		t.Errorf("got %v", err)
 	}
@@ -421,10 +463,7 @@ func TestTakeBack(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	close(release)
-	res, err := one.Result()
-	if stop := stopped(t, res, err); stop != "EndTurn" {
-		t.Errorf("got %s", stop)
-	}
+	ends(t, "end_turn")(one.Result())
 }
 
 // A prompt that is cancelled before the agent has taken it is answered as cancelled, and did not become a
@@ -476,34 +515,15 @@ func TestGrace(t *testing.T) {
 // Closing a session ends its turn first.
 func TestClose(t *testing.T) {
 	begun := make(chan struct{})
-	agent := handlers(working(func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
-		close(begun)
-		<-ctx.Done()
-		return acpv2.IdleStateUpdate{}, ctx.Err()
-	}))
-	var mu sync.Mutex
-	var got []string
-	conn := connect(t, agent, acpv2.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
-			mu.Lock()
-			defer mu.Unlock()
-			got = append(got, kind(n.Update))
-			return nil
-		},
-	}, nil)
-	s := newSession(t, conn)
+	var got heard
+	s := newSession(t, connect(t, handlers(working(waits(begun))), got.handlers(), nil))
 	result := prompting(t, s)
 	<-begun
 	must.Do(t, s.Close(t.Context()))
-	mu.Lock()
-	if !slices.Equal(got, []string{"user", "running", "idle"}) {
-		t.Errorf("before the answer came %q", got)
+	if got.String() != "user running idle" {
+		t.Errorf("before the answer came %q", &got)
 	}
-	mu.Unlock()
-	res, err := result()
-	if stop := stopped(t, res, err); stop != "Cancelled" {
-		t.Errorf("got %s", stop)
-	}
+	ends(t, "cancelled")(result())
 }
 
 // Work of the agent's own accord is reported, and cancelled, like that of a prompt.
@@ -513,9 +533,7 @@ func TestRunTurn(t *testing.T) {
 	updates := make(chan string, 10)
 	var served *acpv2.AgentSession
 	begun := make(chan struct{})
-	agent := handlers(working(func(context.Context, *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
-		return acpv2.EndTurn(), nil
-	}))
+	agent := handlers(working(done))
 	agent.NewSession = func(ctx context.Context, client *acpv2.AgentConn, _ *acpv2.NewSessionRequest) (*acpv2.NewSessionResponse, error) {
 		served = client.Session(session)
 		acpv2.AfterResponse(ctx, func(ctx context.Context) {
@@ -544,34 +562,21 @@ func TestRunTurn(t *testing.T) {
 	if a, b := <-updates, <-updates; a != "running" || b != "idle" {
 		t.Errorf("got %s, %s", a, b)
 	}
-	res, err := s.Prompt(t.Context(), acpv2.TextBlock("hi"))
-	if stop := stopped(t, res, err); stop != "EndTurn" {
-		t.Errorf("got %s", stop)
-	}
+	ends(t, "end_turn")(s.Prompt(t.Context(), acpv2.TextBlock("hi")))
 }
 
 // Whoever resumes a session hears its state before the answer.
 func TestResume(t *testing.T) {
 	begun, release := make(chan struct{}), make(chan struct{})
-	var mu sync.Mutex
-	var got []string
+	var got heard
 	conn := connect(t, handlers(working(func(context.Context, *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
 		close(begun)
 		<-release
 		return acpv2.EndTurn(), nil
-	})), acpv2.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
-			mu.Lock()
-			defer mu.Unlock()
-			got = append(got, kind(n.Update))
-			return nil
-		},
-	}, &acpv2.AgentOptions{Background: func(acpv2.SessionID) []acpv2.BackgroundWork { return []acpv2.BackgroundWork{} }})
+	})), got.handlers(), &acpv2.AgentOptions{Background: func(acpv2.SessionID) []acpv2.BackgroundWork { return []acpv2.BackgroundWork{} }})
 	resume := func() string {
 		must.Get(conn.ResumeSession(t.Context(), &acpv2.ResumeSessionRequest{SessionID: session, Cwd: "/"}))(t)
-		mu.Lock()
-		defer mu.Unlock()
-		return strings.Join(got, " ")
+		return got.String()
 	}
 	if got := resume(); got != "idle" {
 		t.Errorf("got %q", got)
@@ -582,9 +587,8 @@ func TestResume(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	close(release)
-	res, err := result()
-	if stop := stopped(t, res, err); stop != "EndTurn" || !res.Idle.Background.Present() {
-		t.Errorf("got %s, with the background %v", stop, res.Idle.Background)
+	if res := ends(t, "end_turn")(result()); !res.Idle.Background.Present() {
+		t.Errorf("got the background %v", res.Idle.Background)
 	}
 }
 
@@ -592,9 +596,7 @@ func TestResume(t *testing.T) {
 func TestPromptInsideHandler(t *testing.T) {
 	result := make(chan error, 1)
 	once := true
-	conn := connect(t, handlers(working(func(context.Context, *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
-		return acpv2.EndTurn(), nil
-	})), acpv2.ClientHandlers{
+	conn := connect(t, handlers(working(done)), acpv2.ClientHandlers{
 		SessionUpdate: func(ctx context.Context, session *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
 			if once && kind(n.Update) == "idle" {
 				once = false
@@ -612,20 +614,14 @@ func TestPromptInsideHandler(t *testing.T) {
 func TestConnectionEnds(t *testing.T) {
 	begun := make(chan struct{})
 	near, far := acpv2.Pipe()
-	served := must.Get(acpv2.StartAgent(t.Context(), tapAgent(t, far, false), handlers(working(func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
-		close(begun)
-		<-ctx.Done()
-		return acpv2.IdleStateUpdate{}, ctx.Err()
-	})), &acpv2.AgentOptions{Info: info}))(t)
+	served := must.Get(acpv2.StartAgent(t.Context(), tapAgent(t, far, false), handlers(working(waits(begun))), &acpv2.AgentOptions{Info: info}))(t)
 	conn := must.Get(acpv2.Connect(t.Context(), tapClient(t, near), acpv2.ClientHandlers{}, &acpv2.ClientOptions{Info: info}))(t)
 	turn := newSession(t, conn).Stream(t.Context(), acpv2.TextBlock("hi"))
 	<-begun
 	must.Do(t, served.Close())
 	res, err := turn.Result()
 	if err == nil { // what the agent still sends may arrive
-		if stop := stopped(t, res, err); stop != "Error" {
-			t.Errorf("got %s", stop)
-		}
+		ends(t, "error")(res, err)
 	} else if !errors.Is(err, acpv2.ErrClosed) {
 		t.Errorf("got %v", err)
 	}
@@ -652,9 +648,7 @@ func prompting(t *testing.T, s *acpv2.ClientSession) (result func() (*acpv2.Turn
 
 // SES-31: updates for a new session that its handler sends follow the answer.
 func TestUpdatesOfANewSession(t *testing.T) {
-	agent := handlers(func(context.Context, *acpv2.AgentSession, *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
-		return nil, nil
-	})
+	agent := handlers(unprompted)
 	agent.NewSession = func(ctx context.Context, conn *acpv2.AgentConn, _ *acpv2.NewSessionRequest) (*acpv2.NewSessionResponse, error) {
 		return &acpv2.NewSessionResponse{SessionID: session}, conn.Session(session).Update(ctx, acpv2.AgentMessageText("m", "hello"))
 	}
