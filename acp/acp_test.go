@@ -60,15 +60,12 @@ func TestAgentNeedsHandlers(t *testing.T) {
 
 func TestClientNeedsAllTerminalHandlers(t *testing.T) {
 	_, c := acp.Pipe()
-	_, err := acp.Connect(t.Context(), c, acp.ClientHandlers{
-		KillTerminal: func(context.Context, *acp.ClientSession, *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
-			return nil, nil
-		},
-	}, nil)
-	if err == nil {
+	var killer acp.ClientHandlers
+	killer.KillTerminal = nothing
+	if _, err := acp.Connect(t.Context(), c, killer, nil); err == nil {
 		t.Error("a client with one terminal handler was started")
 	}
-	_, err = acp.Connect(t.Context(), c, acp.ClientHandlers{}, &acp.ClientOptions{
+	_, err := acp.Connect(t.Context(), c, acp.ClientHandlers{}, &acp.ClientOptions{
 		Elicitation: acp.ElicitationCapabilities{Form: acp.Some(acp.ElicitationFormCapabilities{})},
 	})
 	if err == nil {

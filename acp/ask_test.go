@@ -177,7 +177,7 @@ func TestAskClient(t *testing.T) {
 		var got person
 		var answered bool
 		var asked error
-		agent := basicAgent()
+		agent := complete(acp.AgentHandlers{})
 		agent.Prompt = func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
 			got, answered, asked = acp.Ask(ctx, s, "Who are you?", person{Team: []string{"b"}})
 			return nil, nil
@@ -238,7 +238,7 @@ func TestOpenURL(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var accepted bool
 			var err error
-			agent := basicAgent()
+			agent := complete(acp.AgentHandlers{})
 			agent.Prompt = func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
 				accepted, err = s.OpenURL(ctx, "Log in", "https://example.com", func(context.Context) error { return test.wait })
 				return nil, nil

@@ -57,12 +57,7 @@ func TestNoTransport(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no transport") {
 		t.Error(err)
 	}
-	if err := acp.ServeAgent(t.Context(), nil, acp.AgentHandlers{
-		NewSession: newSession,
-		Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
-			return nil, nil
-		},
-	}, nil); err == nil || !strings.Contains(err.Error(), "no transport") {
+	if err := acp.ServeAgent(t.Context(), nil, complete(acp.AgentHandlers{}), nil); err == nil || !strings.Contains(err.Error(), "no transport") {
 		t.Error(err)
 	}
 }

@@ -16,41 +16,27 @@ import (
 	"github.com/acpgo/sdk/internal/test/must"
 )
 
-// basicAgent are the handlers that every agent has.
-func basicAgent() acp.AgentHandlers {
-	return acp.AgentHandlers{
-		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
-			return &acp.NewSessionResponse{SessionID: "s"}, nil
-		},
-		Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
-			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
-		},
-	}
+func noSessions(context.Context, *acp.AgentConn, *acp.ListSessionsRequest) (*acp.ListSessionsResponse, error) {
+	return &acp.ListSessionsResponse{}, nil
 }
 
 // Handlers of one capability are set together, and those of archives with a list, which must be advertised.
 func TestExperimentalTogether(t *testing.T) {
-	agent := basicAgent()
+	agent := complete(acp.AgentHandlers{})
 	start := func(edit func(context.Context, *acp.InitializeRequest, *acp.InitializeResponse) error) (*acp.AgentConn, acp.Transport, error) {
 		near, far := acp.Pipe()
 		conn, err := acp.StartAgent(t.Context(), far, agent, &acp.AgentOptions{Experimental: acp.AllFeatures, Initialize: edit})
 		return conn, near, err
 	}
-	agent.ArchiveSession = func(context.Context, *acp.AgentSession, *acp.ArchiveSessionRequest) (*acp.ArchiveSessionResponse, error) {
-		return nil, nil
-	}
+	agent.ArchiveSession = nothing
 	if _, _, err := start(nil); err == nil || !strings.Contains(err.Error(), "ArchiveSession is set, UnarchiveSession is not") {
 		t.Errorf("got %v", err)
 	}
-	agent.UnarchiveSession = func(context.Context, *acp.AgentSession, *acp.UnarchiveSessionRequest) (*acp.UnarchiveSessionResponse, error) {
-		return nil, nil
-	}
+	agent.UnarchiveSession = nothing
 	if _, _, err := start(nil); err == nil || !strings.Contains(err.Error(), "ListSessions") {
 		t.Errorf("an agent that archives without a list: %v", err)
 	}
-	agent.ListSessions = func(context.Context, *acp.AgentConn, *acp.ListSessionsRequest) (*acp.ListSessionsResponse, error) {
-		return &acp.ListSessionsResponse{}, nil
-	}
+	agent.ListSessions = noSessions
 	conn, near, err := start(func(_ context.Context, _ *acp.InitializeRequest, res *acp.InitializeResponse) error {
 		res.AgentCapabilities.SessionCapabilities.List = acp.Opt[acp.SessionListCapabilities]{}
 		return res.Meta.Set("example.com/x", 1)
@@ -66,7 +52,7 @@ func TestExperimentalTogether(t *testing.T) {
 
 // The functions of a session are the methods of the connection with its id.
 func TestSessionFunctions(t *testing.T) {
-	agent := basicAgent()
+	agent := complete(acp.AgentHandlers{})
 	var called []string
 	note := func(s *acp.AgentSession, what any) { called = append(called, fmt.Sprint(s.ID(), " ", what)) }
 	agent.ArchiveSession = func(_ context.Context, s *acp.AgentSession, _ *acp.ArchiveSessionRequest) (*acp.ArchiveSessionResponse, error) {
@@ -77,9 +63,7 @@ func TestSessionFunctions(t *testing.T) {
 		note(s, "unarchive")
 		return nil, acp.ErrInvalidParams.WithData(s.Conn().Initialized().ClientInfo.Value().Name)
 	}
-	agent.ListSessions = func(context.Context, *acp.AgentConn, *acp.ListSessionsRequest) (*acp.ListSessionsResponse, error) {
-		return &acp.ListSessionsResponse{}, nil
-	}
+	agent.ListSessions = noSessions
 	agent.DeleteSession = func(_ context.Context, s *acp.AgentSession, _ *acp.DeleteSessionRequest) (*acp.DeleteSessionResponse, error) {
 		note(s, "delete")
 		return nil, nil
@@ -211,20 +195,17 @@ func TestExperimentalIsOff(t *testing.T) {
 			t.Errorf("%v of %s: got %v", feature, option, err)
 		}
 	}
-	fork := func(context.Context, *acp.AgentSession, *acp.ForkSessionRequest) (*acp.ForkSessionResponse, error) {
-		return &acp.ForkSessionResponse{SessionID: "f"}, nil
-	}
 	start := func(agent acp.AgentHandlers, opts acp.AgentOptions) error {
 		_, far := acp.Pipe()
 		_, err := acp.StartAgent(t.Context(), far, agent, &opts)
 		return err
 	}
-	agent := basicAgent()
-	agent.ForkSession = fork
+	agent := complete(acp.AgentHandlers{})
+	agent.ForkSession = nothing
 	fails(start(agent, acp.AgentOptions{}), acp.FeatureFork, "AgentOptions")
 	fails(start(agent, acp.AgentOptions{Experimental: acp.AllFeatures &^ acp.FeatureFork}), acp.FeatureFork, "AgentOptions")
-	fails(start(basicAgent(), acp.AgentOptions{SystemPrompt: acp.Some(acp.SessionSystemPromptCapabilities{})}), acp.FeatureSystemPrompt, "AgentOptions")
-	fails(start(basicAgent(), acp.AgentOptions{MCP: acp.MCPCapabilities{ACP: true}}), acp.FeatureMCPOverACP, "AgentOptions")
+	fails(start(complete(acp.AgentHandlers{}), acp.AgentOptions{SystemPrompt: acp.Some(acp.SessionSystemPromptCapabilities{})}), acp.FeatureSystemPrompt, "AgentOptions")
+	fails(start(complete(acp.AgentHandlers{}), acp.AgentOptions{MCP: acp.MCPCapabilities{ACP: true}}), acp.FeatureMCPOverACP, "AgentOptions")
 	dial := func(client acp.ClientHandlers, opts acp.ClientOptions) error {
 		near, _ := acp.Pipe()
 		_, err := acp.Connect(t.Context(), near, client, &opts)
@@ -235,9 +216,9 @@ func TestExperimentalIsOff(t *testing.T) {
 	fails(dial(acp.ClientHandlers{}, acp.ClientOptions{Initialize: func(req *acp.InitializeRequest) {
 		req.ClientCapabilities.Subagents = acp.Some(acp.SubagentCapabilities{})
 	}}), acp.FeatureSubagents, "ClientOptions")
-	fails(dial(acp.ClientHandlers{MessageMCP: func(context.Context, *acp.ClientConn, *acp.MessageMCPRequest) (*acp.MessageMCPResponse, error) {
-		return nil, nil
-	}}, acp.ClientOptions{}), acp.FeatureMCPOverACP, "ClientOptions")
+	var client acp.ClientHandlers
+	client.MessageMCP = nothing
+	fails(dial(client, acp.ClientOptions{}), acp.FeatureMCPOverACP, "ClientOptions")
 }
 
 func TestFeaturesString(t *testing.T) {
@@ -291,13 +272,8 @@ func TestMalformedPartsOfFeatures(t *testing.T) {
 		t.Errorf("read %+v (%v)", n.Update.Variant, err)
 	}
 
-	listed := acp.AgentHandlers{
-		ListSessions: func(context.Context, *acp.AgentConn, *acp.ListSessionsRequest) (*acp.ListSessionsResponse, error) {
-			return &acp.ListSessionsResponse{}, nil
-		},
-	}
 	for _, on := range []acp.Features{0, acp.FeatureSystemPrompt | acp.FeatureArchive} {
-		conn := bareClient(t, listed, &acp.AgentOptions{Experimental: on})
+		conn := bareClient(t, acp.AgentHandlers{ListSessions: noSessions}, &acp.AgentOptions{Experimental: on})
 		must.Do(t, call(t, conn, "initialize", initializeParams))
 		for method, params := range map[string]string{
 			"session/new": `{"cwd":"/","mcpServers":[],"systemPrompt":"be brief"}`, "session/list": `{"archived":true}`,

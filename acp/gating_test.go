@@ -210,24 +210,17 @@ func TestEditedCapabilities(t *testing.T) {
 func terminals(
 	create func(context.Context, *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error), release func(acp.TerminalID),
 ) acp.ClientHandlers {
-	return acp.ClientHandlers{
+	h := acp.ClientHandlers{
 		CreateTerminal: func(ctx context.Context, _ *acp.ClientSession, req *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
 			return create(ctx, req)
-		},
-		TerminalOutput: func(context.Context, *acp.ClientSession, *acp.TerminalOutputRequest) (*acp.TerminalOutputResponse, error) {
-			return &acp.TerminalOutputResponse{}, nil
 		},
 		ReleaseTerminal: func(_ context.Context, _ *acp.ClientSession, req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
 			release(req.TerminalID)
 			return nil, nil
 		},
-		WaitForTerminalExit: func(context.Context, *acp.ClientSession, *acp.WaitForTerminalExitRequest) (*acp.WaitForTerminalExitResponse, error) {
-			return &acp.WaitForTerminalExitResponse{}, nil
-		},
-		KillTerminal: func(context.Context, *acp.ClientSession, *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
-			return nil, nil
-		},
 	}
+	h.TerminalOutput, h.WaitForTerminalExit, h.KillTerminal = nothing, nothing, nothing
+	return h
 }
 
 // An answer to initialize that cannot be sent is none: the client may ask again, and nothing else is served before.

@@ -46,3 +46,15 @@ func status(s acp.ToolCallStatus, content ...acp.ToolCallContent) acp.SessionUpd
 	}
 	return acp.NewSessionUpdateToolCallUpdate(u)
 }
+
+// holds is a client's handler that leaves a question open until its turn ends.
+func holds(asked chan<- struct{}) func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+	return func(ctx context.Context, _ *acp.ClientSession, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+		asked <- struct{}{}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+}
+
+// nothing is a handler that answers with nothing.
+func nothing[Of, P, R any](context.Context, Of, P) (res R, err error) { return res, nil }

@@ -44,6 +44,20 @@ func openPair(t *testing.T, o pairOptions) (*acp.AgentConn, *acp.ClientSession) 
 	return agent, session
 }
 
+// cancelled requires that a turn ends as cancelled.
+func cancelled(t *testing.T, turn *acp.Turn) {
+	t.Helper()
+	if res, err := turn.Result(); err != nil || res.StopReason != acp.StopReasonCancelled {
+		t.Fatalf("got %+v, %v; want stop reason cancelled", res, err)
+	}
+}
+
+// asks is a prompt handler that asks for permission.
+func asks(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+	_, err := s.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: "c"}, options("Yes", "No")...)
+	return nil, err
+}
+
 // waits is a prompt handler that waits for its cancellation.
 func waits(ctx context.Context, _ *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
 	<-ctx.Done()
@@ -61,9 +75,7 @@ func TestCancelRightAfterStream(t *testing.T) {
 			for range 200 {
 				turn := session.Stream(t.Context(), acp.TextBlock("hello"))
 				must.Do(t, cancel(turn))
-				if res, err := turn.Result(); err != nil || res.StopReason != acp.StopReasonCancelled {
-					t.Fatalf("got %+v, %v; want stop reason cancelled", res, err)
-				}
+				cancelled(t, turn)
 			}
 		})
 	}
@@ -82,9 +94,7 @@ func TestCancelledAnswerThatCannotBeSent(t *testing.T) {
 	turn := session.Stream(t.Context(), acp.TextBlock("hello"))
 	<-begun
 	turn.Cancel()
-	if res, err := turn.Result(); err != nil || res.StopReason != acp.StopReasonCancelled {
-		t.Errorf("got %+v, %v; want stop reason cancelled", res, err)
-	}
+	cancelled(t, turn)
 }
 
 // A cancellation that cannot be sent cancels nothing.
@@ -102,9 +112,7 @@ func TestCancellationThatCannotBeSent(t *testing.T) {
 		if err == nil || session.Cancel(t.Context()) != nil {
 			t.Errorf("got %v", err)
 		}
-		if res, err := turn.Result(); err != nil || res.StopReason != acp.StopReasonCancelled {
-			t.Errorf("got %+v, %v; want stop reason cancelled", res, err)
-		}
+		cancelled(t, turn)
 	})
 }
 
@@ -137,22 +145,16 @@ func TestPromptBehindCancelledOne(t *testing.T) {
 			t.Errorf("a prompt beside one that waits: %v, want it refused", err)
 		}
 		second.Cancel()
-		if res, err := second.Result(); err != nil || res.StopReason != acp.StopReasonCancelled {
-			t.Errorf("a prompt that was cancelled while it waited: %+v, %v", res, err)
-		}
+		cancelled(t, second)
 		fourth := start("fourth")
 		if len(begun) != 1 {
 			t.Errorf("began %q before the first prompt was answered", begun)
 		}
 		close(release)
-		if res, err := first.Result(); err != nil || res.StopReason != acp.StopReasonCancelled {
-			t.Errorf("the first prompt: %+v, %v", res, err)
-		}
+		cancelled(t, first)
 		synctest.Wait()
 		fourth.Cancel()
-		if res, err := fourth.Result(); err != nil || res.StopReason != acp.StopReasonCancelled {
-			t.Errorf("the last prompt: %+v, %v", res, err)
-		}
+		cancelled(t, fourth)
 		if len(begun) != 2 || begun[1] != "fourth" {
 			t.Errorf("began %q, want first and fourth", begun)
 		}
@@ -163,29 +165,20 @@ func TestPromptBehindCancelledOne(t *testing.T) {
 func TestCloseEndsTheTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		agent := acp.AgentHandlers{Prompt: waits}
-		agent.CloseSession = func(context.Context, *acp.AgentSession, *acp.CloseSessionRequest) (*acp.CloseSessionResponse, error) {
-			return nil, nil
-		}
+		agent.CloseSession = nothing
 		_, session := openPair(t, pairOptions{agent: agent})
 		turn := session.Stream(t.Context(), acp.TextBlock("hello"))
 		synctest.Wait()
 		must.Do(t, session.Close(t.Context()))
-		if res := must.Get(turn.Result())(t); res.StopReason != acp.StopReasonCancelled {
-			t.Errorf("the turn stopped with %q", res.StopReason)
-		}
+		cancelled(t, turn)
 	})
 }
 
 // An agent that closes its connection in a turn answers that the request was cancelled, not that something is wrong.
 func TestCAN8_AgentClosesInTurn(t *testing.T) {
 	for name, prompt := range map[string]func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error){
-		"turn": waits,
-		"permission request": func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-			_, err := s.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: "c"}, acp.PermissionOption{
-				OptionID: "yes", Name: "Yes", Kind: acp.PermissionOptionKindAllowOnce,
-			})
-			return nil, err
-		},
+		"turn":               waits,
+		"permission request": asks,
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 50 {
@@ -200,11 +193,7 @@ func TestCAN8_AgentClosesInTurn(t *testing.T) {
 							return prompt(ctx, s, req)
 						},
 					},
-					client: acp.ClientHandlers{RequestPermission: func(ctx context.Context, _ *acp.ClientSession, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
-						asked <- struct{}{}
-						<-ctx.Done()
-						return nil, ctx.Err()
-					}},
+					client: acp.ClientHandlers{RequestPermission: holds(asked)},
 					sees: func(sent bool, message []byte) {
 						var m struct{ Error *struct{ Code int } }
 						if !sent && json.Unmarshal(message, &m) == nil && m.Error != nil {
@@ -233,21 +222,12 @@ func TestCAN8_AgentClosesInTurn(t *testing.T) {
 // A client that closes its connection in a turn is notified, whatever the agent still answers.
 func TestClientClosesInTurn(t *testing.T) {
 	for range 50 {
-		begun := make(chan struct{})
-		_, session := openPair(t, pairOptions{agent: acp.AgentHandlers{
-			Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-				_, err := s.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: "c"}, acp.PermissionOption{
-					OptionID: "yes", Name: "Yes", Kind: acp.PermissionOptionKindAllowOnce,
-				})
-				return nil, err
-			},
-		}, client: acp.ClientHandlers{RequestPermission: func(ctx context.Context, _ *acp.ClientSession, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
-			close(begun)
-			<-ctx.Done()
-			return nil, ctx.Err()
-		}}})
+		asked := make(chan struct{}, 1)
+		_, session := openPair(t, pairOptions{
+			agent: acp.AgentHandlers{Prompt: asks}, client: acp.ClientHandlers{RequestPermission: holds(asked)},
+		})
 		turn := session.Stream(t.Context(), acp.TextBlock("hello"))
-		<-begun
+		<-asked
 		must.Do(t, session.Conn().Close())
 		res, err := turn.Result()
 		if cancelled := err == nil && res.StopReason == acp.StopReasonCancelled; !cancelled && !errors.Is(err, acp.ErrClosed) {
