@@ -12,16 +12,9 @@ import (
 	"github.com/acpgo/sdk/internal/gen/text"
 )
 
-var (
-	e = jen.Id("e")
-	d = jen.Id("d")
-	x = jen.Id("x")
-)
-
 func (g *generator) codec(f *jen.File) {
-	f.Comment("This does not compile with a runtime of another generation, which lacks the constant.")
-	f.Const().Id("_").Op("=").Add(g.codecName("SupportVersion1"))
-	f.Line()
+	add(f, source(`// This does not compile with a runtime of another generation, which lacks the constant.
+const _ = %`, g.codecName("SupportVersion1")))
 	for _, decl := range g.pkg.Decls {
 		switch decl := decl.(type) {
 		case *model.Struct:
@@ -30,11 +23,10 @@ func (g *generator) codec(f *jen.File) {
 			}
 		case *model.Newtype:
 			if !model.Scalar(decl) {
-				value := jen.Parens(jen.Op("*").Add(g.goType(decl.Type))).Call(x)
-				options := jen.Lit(strings.Join(typeOptions(decl.Type), ","))
+				of, options := g.goType(decl.Type), jen.Lit(strings.Join(typeOptions(decl.Type), ","))
 				g.coders(f, decl.Go,
-					g.codecName("EncodeAs").Call(e, value, options),
-					g.codecName("DecodeAs").Call(d, value, options))
+					source("%(e, (*%)(x), %)", g.codecName("EncodeAs"), of, options),
+					source("%(d, (*%)(x), %)", g.codecName("DecodeAs"), of, options))
 			}
 		case *model.Union:
 			g.unionTable(f, decl)
@@ -44,20 +36,9 @@ func (g *generator) codec(f *jen.File) {
 
 // coders writes EncodeJSON and DecodeJSON, which do what the statements say.
 func (g *generator) coders(f *jen.File, name string, encode, decode jen.Code) {
-	add(f, g.encoder(name).Add(oneLine(encode)), g.decoder(name).Add(oneLine(decode)))
-}
-
-func (g *generator) encoder(decl string) *jen.Statement {
-	return method(decl).Id("EncodeJSON").Params(jen.Id("e").Op("*").Add(g.codecName("Encoder")))
-}
-
-func (g *generator) decoder(decl string) *jen.Statement {
-	return method(decl).Id("DecodeJSON").Params(jen.Id("d").Op("*").Add(g.codecName("Decoder")))
-}
-
-// call returns x.name(args).
-func call(x *jen.Statement, name string, args ...jen.Code) *jen.Statement {
-	return x.Clone().Dot(name).Call(args...)
+	add(f,
+		source("func (x *%) EncodeJSON(e *%) { % }", name, g.codecName("Encoder"), encode),
+		source("func (x *%) DecodeJSON(d *%) { % }", name, g.codecName("Decoder"), decode))
 }
 
 // fields are those of a composite literal: names, each followed by the value, which is left out if it is nil.
@@ -128,16 +109,15 @@ func (g *generator) unionTable(f *jen.File, u *model.Union) {
 		rows = append(rows, jen.Values(g.variantRow(v, v != rest)...))
 	}
 	head.set("List", jen.Index().Add(g.codecName("Variant")).Add(eachOnALine("{}", rows...)))
-	table := jen.Id("variantsOf" + u.Go)
-	add(f, jen.Var().Add(table).Op("=").Add(g.codecName("Variants")).Values(head...))
-	variant := x.Clone().Dot("Variant")
-	write := g.coders
+	table := "variantsOf" + u.Go
+	add(f, source("var % = %", table, g.codecName("Variants").Values(head...)))
+	encode := source("%.Encode(e, x, x.Variant)", table)
+	decode := source("x.Variant, _ = %.Decode(d, x).(%)", table, u.VariantName)
 	if g.hot(u) && !u.Merged() {
-		write = func(f *jen.File, _ string, encode, decode jen.Code) { g.hotUnion(f, u, encode, decode) }
+		g.hotUnion(f, u, encode, decode)
+	} else {
+		g.coders(f, u.Go, encode, decode)
 	}
-	write(f, u.Go,
-		call(table, "Encode", e, x, variant),
-		jen.List(variant, jen.Id("_")).Op("=").Add(call(table, "Decode", d, x)).Assert(jen.Id(u.VariantName)))
 }
 
 // otherTags returns the kinds of tags that mean the same as none, as codec.Decoder.Kind returns them.

@@ -197,17 +197,6 @@ func zeroBasic(x *jen.Statement, t model.Basic) *jen.Statement {
 	return x.Op("==").Lit(0)
 }
 
-// method begins a method of d: func (x *D).
-func method(d string) *jen.Statement { return jen.Func().Params(jen.Id("x").Op("*").Id(d)) }
-
-// valueMethod begins a method of d's values: func (x D).
-func valueMethod(d string) *jen.Statement { return jen.Func().Params(jen.Id("x").Id(d)) }
-
-// oneLine returns a block with one statement, on the line of its braces.
-func oneLine(code ...jen.Code) *jen.Statement {
-	return jen.Custom(jen.Options{Open: "{ ", Close: " }"}, code...)
-}
-
 // eachOnALine returns items in brackets, each on a line of its own.
 func eachOnALine(brackets string, items ...jen.Code) *jen.Statement {
 	if len(items) == 0 {

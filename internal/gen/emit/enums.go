@@ -1,6 +1,8 @@
 package emit
 
 import (
+	"strings"
+
 	"github.com/dave/jennifer/jen"
 
 	"github.com/acpgo/sdk/internal/gen/model"
@@ -18,45 +20,26 @@ func (g *generator) enum(f *jen.File, d *model.Enum) {
 	doc := markDecl(g.describeDecl(&d.Common, "is one of a list of values."), &d.Common)
 	declare(f, doc, jen.Type().Id(d.Go).Id(d.Type.Go()))
 
-	f.Add(comment([]string{"The known values of " + d.Go + "."})...)
-	f.Const().DefsFunc(func(group *jen.Group) {
-		for _, v := range d.Values {
-			var lines []string
-			if v.Doc != "" {
-				lines = markdown(stop(v.Doc), 4)
-			}
-			if v.Deprecated && len(lines) == 0 {
-				lines = []string{v.Go + " is a value that peers may still use."}
-			}
-			if v.Experimental && len(lines) == 0 {
-				lines = []string{v.Go + " is a value of " + d.Go + "."}
-			}
-			commentIn(group, experimental(deprecate(lines, v.Deprecated), v.Experimental, v.Feature, 4))
-			group.Id(v.Go).Id(d.Go).Op("=").Add(literal(v.Value))
-		}
-	})
-	f.Line()
-
 	var names []string
+	var values, each []jen.Code
 	for _, v := range d.Values {
-		names = append(names, v.Go)
-	}
-	known := valueMethod(d.Go).Id("Known").Params().Bool()
-	all, length := jen.Return(), 0
-	for i, v := range d.Values {
-		if i > 0 {
-			all.Op("||")
+		var lines []string
+		switch {
+		case strings.TrimSpace(v.Doc) != "":
+			lines = markdown(stop(v.Doc), 4)
+		case v.Deprecated:
+			lines = []string{v.Go + " is a value that peers may still use."}
+		case v.Experimental:
+			lines = []string{v.Go + " is a value of " + d.Go + "."}
 		}
-		all.Id("x").Op("==").Id(v.Go)
-		length += len("x ==  || ") + len(v.Go)
+		values = append(values, comment(experimental(deprecate(lines, v.Deprecated), v.Experimental, v.Feature, 4))...)
+		values = append(values, source("% % = %", v.Go, d.Go, literal(v.Value)))
+		names, each = append(names, v.Go), append(each, source("x == %", v.Go))
 	}
-	if length <= width {
-		known.Block(all)
-	} else {
-		known.Block(
-			jen.Switch(jen.Id("x")).Block(
-				jen.Case(wrapped(names, jen.Id)).Block(jen.Return(jen.True()))),
-			jen.Return(jen.False()))
+	declare(f, []string{"The known values of " + d.Go + "."}, source("const (\n%\n)\n", values))
+	known := source("return %", jen.Custom(jen.Options{Separator: " || "}, each...))
+	if len(strings.Join(names, "x ==  || "))+len("x ==  || ") > width {
+		known = source("switch x {\ncase %:\nreturn true\n}\nreturn false", wrapped(names, jen.Id))
 	}
 	others := "newer peers may send others, which are kept"
 	switch {
@@ -65,7 +48,8 @@ func (g *generator) enum(f *jen.File, d *model.Enum) {
 	case !d.Names():
 		others = "others are refused"
 	}
-	declare(f, []string{"Known reports whether x is one of the values that the schema lists; " + others + "."}, known)
+	declare(f, []string{"Known reports whether x is one of the values that the schema lists; " + others + "."},
+		source("func (x %) Known() bool {\n%\n}", d.Go, known))
 }
 
 // wrapped returns a list of code made of names, a few items to a line.

@@ -13,31 +13,32 @@ import (
 // features writes the constants that enable experimental features, and the methods that return the features that a
 // message or a set of handlers uses.
 func (g *generator) features(f *jen.File) {
-	declare(f, paragraph("Features is a set of experimental features, which AgentOptions.Experimental and "+
-		"ClientOptions.Experimental enable: FeatureFork|FeatureUsage, for example, or AllFeatures.", 0),
-		jen.Type().Id("Features").Uint64())
 	var all []string
-	var names []jen.Code
-	f.Comment("The experimental features.")
-	f.Const().DefsFunc(func(group *jen.Group) {
-		for _, feature := range g.pkg.Features {
-			lines := []string{feature.Go() + " is stable and need not be enabled.", "", "Deprecated: it has no effect."}
-			if feature.Experimental {
-				lines = paragraph(feature.Go()+" enables "+enumerate(feature.Covers, "and")+".", 4)
-				all = append(all, feature.Go())
-			}
-			commentIn(group, lines)
-			group.Id(feature.Go()).Id("Features").Op("=").Lit(1).Op("<<").Lit(feature.Bit)
-			names = append(names, jen.Lit(feature.Bit).Op(":").Lit(feature.Go()))
+	var names, constants []jen.Code
+	for _, feature := range g.pkg.Features {
+		lines := []string{feature.Go() + " is stable and need not be enabled.", "", "Deprecated: it has no effect."}
+		if feature.Experimental {
+			lines = paragraph(feature.Go()+" enables "+enumerate(feature.Covers, "and")+".", 4)
+			all = append(all, feature.Go())
 		}
-		group.Comment("AllFeatures enables all experimental features.")
-		group.Id("AllFeatures").Id("Features").Op("=").Id(cmp.Or(strings.Join(all, " | "), "0"))
-	})
-	f.Line()
-	f.Comment("featureNames are the names of the constants, by bit.")
-	f.Var().Id("featureNames").Op("=").Index(jen.Op("...")).String().Values(names...)
-	f.Line()
+		constants = append(constants, comment(lines)...)
+		constants = append(constants, source("% Features = 1 << %", feature.Go(), jen.Lit(feature.Bit)))
+		names = append(names, source("%: %", jen.Lit(feature.Bit), jen.Lit(feature.Go())))
+	}
+	add(f, source(`// Features is a set of experimental features, which AgentOptions.Experimental and ClientOptions.Experimental enable:
+// FeatureFork|FeatureUsage, for example, or AllFeatures.
+type Features uint64
 
+// The experimental features.
+const (
+	%
+	// AllFeatures enables all experimental features.
+	AllFeatures Features = %
+)
+
+// featureNames are the names of the constants, by bit.
+var featureNames = [...]string{%}
+`, constants, cmp.Or(strings.Join(all, " | "), "0"), jen.List(names...)))
 	g.featuresOf(f)
 }
 
@@ -52,7 +53,7 @@ func (g *generator) featuresOf(f *jen.File) {
 		}
 	}
 	var cases []jen.Code
-	subject := jen.Id("x").Assert(jen.Type())
+	subject := source("x.(type)")
 	for _, d := range g.pkg.Decls {
 		switch d := d.(type) {
 		case *model.Union:
@@ -64,22 +65,26 @@ func (g *generator) featuresOf(f *jen.File) {
 		case *model.Enum:
 			var values []jen.Code
 			for _, v := range experimentalValues(d) {
-				values = append(values, jen.Case(jen.Id(v.Go)).Block(jen.Return(bitOf(v.Feature))))
+				values = append(values, source("case %: return %", v.Go, bitOf(v.Feature)))
 			}
 			if len(values) > 0 {
-				subject = jen.Id("x").Op(":=").Id("x").Assert(jen.Type())
-				cases = append(cases, jen.Case(jen.Id(d.Go)).Block(jen.Switch(jen.Id("x")).Block(values...)))
+				subject = source("x := x.(type)")
+				cases = append(cases, source("case %:\nswitch x {\n%\n}", d.Go, values))
 			}
 		}
 	}
 	for _, feature := range g.pkg.Features {
 		if types := used[feature]; len(types) > 0 {
-			cases = append(cases, jen.Case(types...).Block(jen.Return(bitOf(feature))))
+			cases = append(cases, source("case %: return %", jen.List(types...), bitOf(feature)))
 		}
 	}
-	add(f, jen.Comment("// featuresOf returns the features of the type of parameters or of a variant."),
-		jen.Func().Id("featuresOf").Params(jen.Id("x").Any()).Uint64().Block(
-			jen.Switch(subject).Block(cases...), jen.Return(jen.Lit(0))))
+	add(f, source(`// featuresOf returns the features of the type of parameters or of a variant.
+func featuresOf(x any) uint64 {
+	switch % {
+	%
+	}
+	return 0
+}`, subject, cases))
 }
 
 // canBeOff reports whether the package can switch a feature off.

@@ -39,12 +39,15 @@ func (g *generator) enumNames(f *jen.File) {
 		for i, v := range d.Values {
 			names[i] = v.Value.(string)
 		}
-		cases = append(cases, jen.Case(jen.Id(d.Go)).Block(jen.Return(jen.Lit(strings.Join(names, ", ")))))
+		cases = append(cases, source("case %: return %", d.Go, jen.Lit(strings.Join(names, ", "))))
 	}
-	add(f, jen.Comment("// enumNames returns the values that the schema lists for the type of v."),
-		jen.Func().Id("enumNames").Params(jen.Id("v").Any()).String().Block(
-			jen.Switch(jen.Id("v").Assert(jen.Type())).Block(cases...),
-			jen.Return(jen.Lit(""))))
+	add(f, source(`// enumNames returns the values that the schema lists for the type of v.
+func enumNames(v any) string {
+	switch v.(type) {
+	%
+	}
+	return ""
+}`, cases))
 }
 
 // findIDs finds the required ids of parameters and results: the schema allows them to be empty, but then they identify
@@ -125,21 +128,20 @@ func isAdvertised(c *jen.Statement, path []*model.Field) *jen.Statement {
 
 // serves writes the function that reports whether a side that advertises some capabilities serves a method.
 func (g *generator) serves(f *jen.File, r role, caps string, groups []*capabilityGroup) {
-	doc := paragraph("serves reports whether "+r.article+" that advertises x serves a method.", 0)
-	var body []jen.Code
-	if len(groups) > 0 {
-		body = append(body, jen.Switch(jen.Id("method")).BlockFunc(func(cases *jen.Group) {
-			for _, group := range groups {
-				var names []jen.Code
-				for _, m := range group.methods {
-					names = append(names, jen.Id(m.Const))
-				}
-				cases.Case(names...).Block(jen.Return(isAdvertised(jen.Id("x"), group.path)))
-			}
-		}))
+	var cases, body []jen.Code
+	for _, group := range groups {
+		var names []jen.Code
+		for _, m := range group.methods {
+			names = append(names, jen.Id(m.Const))
+		}
+		cases = append(cases, source("case %: return %", jen.List(names...), isAdvertised(jen.Id("x"), group.path)))
 	}
-	declare(f, doc, method(caps).Id("serves").Params(jen.Id("method").String()).Bool().
-		Block(append(body, jen.Return(jen.True()))...))
+	if len(cases) > 0 {
+		body = append(body, source("switch method {\n%\n}", cases))
+	}
+	body = append(body, source("return true"))
+	declare(f, paragraph("serves reports whether "+r.article+" that advertises x serves a method.", 0),
+		source("func (x *%) serves(method string) bool {\n%\n}", caps, body))
 }
 
 // lacksName returns the name of the function that lacks writes.
@@ -147,11 +149,11 @@ func lacksName(m *model.Method) string { return "lacksFor" + m.Go }
 
 // lacks writes the function that returns the capability that a call of m lacks.
 func (g *generator) lacks(f *jen.File, caps string, m *model.Method) {
-	params := jen.Id(paramName(m))
+	params := paramName(m)
 	var tests []jen.Code // expressions that are the missing capability, or ""
 	lacking := func(needed *jen.Statement, path []*model.Field) {
 		tests = append(tests,
-			jen.Id("lacking").Call(needed, isAdvertised(jen.Id("x"), path), jen.Lit(model.DottedPath(path))))
+			source("lacking(%, %, %)", needed, isAdvertised(jen.Id("x"), path), jen.Lit(model.DottedPath(path))))
 	}
 	if len(m.Capability) > 0 {
 		lacking(jen.True(), m.Capability)
@@ -163,32 +165,31 @@ func (g *generator) lacks(f *jen.File, caps string, m *model.Method) {
 		case need.Variant == nil:
 			lacking(isSet(params, need.Field), need.Capability)
 		case i == 0 || m.Needs[i-1].Variant == nil || m.Needs[i-1].Field != need.Field: // the first of these variants
-			tests = append(tests, jen.Id("x").Dot(g.lacksForEach(f, caps, m, m.Needs[i:])).Call(listOf(params, m, need.Field)))
+			tests = append(tests, source("x.%(%)", g.lacksForEach(f, caps, m, m.Needs[i:]), listOf(params, m, need.Field)))
 		}
 	}
 	missing := tests[0]
 	if len(tests) > 1 {
 		missing = jen.Qual("cmp", "Or").Add(eachOnALine("()", tests...))
 	}
-	doc := paragraph(lacksName(m)+" returns the capability that a call of "+m.Name+" needs and x does not have, or "+
-		"\"\".", 0)
-	declare(f, doc, method(caps).Id(lacksName(m)).
-		Params(params.Clone().Op("*").Id(m.Params.Base().Go)).String().Block(jen.Return(missing)))
+	declare(f, paragraph(lacksName(m)+" returns the capability that a call of "+m.Name+" needs and x does not have, or "+
+		"\"\".", 0),
+		source("func (x *%) %(% *%) string {\nreturn %\n}", caps, lacksName(m), params, m.Params.Base().Go, missing))
 }
 
 // listOf returns the values of a field of the parameters, or the parameters, as a list.
-func listOf(params *jen.Statement, m *model.Method, f *model.Field) *jen.Statement {
+func listOf(params string, m *model.Method, f *model.Field) *jen.Statement {
 	if f == nil {
-		return jen.Index().Id(m.Params.Base().Go).Values(jen.Op("*").Add(params))
+		return source("[]%{*%}", m.Params.Base().Go, params)
 	}
-	value := params.Clone().Dot(f.Go)
+	value := source("%.%", params, f.Go)
 	if f.Opt() {
-		value = value.Dot("Value").Call()
+		value = source("%.Value()", value)
 	}
 	if _, slice := f.Type.(model.Slice); slice {
 		return value
 	}
-	return jen.Index().Id(declOf(f.Type).Base().Go).Values(value)
+	return source("[]%{%}", declOf(f.Type).Base().Go, value)
 }
 
 // lacksForEach writes the test of the variants at the beginning of needs, which belong to one union, and returns its
@@ -196,17 +197,17 @@ func listOf(params *jen.Statement, m *model.Method, f *model.Field) *jen.Stateme
 func (g *generator) lacksForEach(f *jen.File, caps string, m *model.Method, needs []model.Need) string {
 	union := needs[0].Variant.Union.Go
 	of := func(n model.Need) bool { return n.Variant != nil && n.Field == needs[0].Field }
-	test := jen.Switch(jen.Id("item").Dot("Variant").Assert(jen.Type())).BlockFunc(func(cases *jen.Group) {
-		for i := 0; i < len(needs) && of(needs[i]); {
-			path := needs[i].Capability
-			var types []jen.Code
-			for ; i < len(needs) && of(needs[i]) && model.DottedPath(needs[i].Capability) == model.DottedPath(path); i++ {
-				types = append(types, jen.Op("*").Id(needs[i].Variant.Go))
-			}
-			cases.Case(types...).Block(jen.If(jen.Op("!").Add(isAdvertised(jen.Id("x"), path))).
-				Block(jen.Return(jen.Lit(model.DottedPath(path)))))
+	var cases []jen.Code
+	for i := 0; i < len(needs) && of(needs[i]); {
+		path := needs[i].Capability
+		var types []jen.Code
+		for ; i < len(needs) && of(needs[i]) && model.DottedPath(needs[i].Capability) == model.DottedPath(path); i++ {
+			types = append(types, source("*%", needs[i].Variant.Go))
 		}
-	})
+		cases = append(cases, source("case %:\nif !% {\nreturn %\n}",
+			jen.List(types...), isAdvertised(jen.Id("x"), path), jen.Lit(model.DottedPath(path))))
+	}
+	test := source("switch item.Variant.(type) {\n%\n}", cases)
 	name, text := "lacksForEach"+union, test.GoString()
 	if known := g.each[caps+name]; known != "" && known != text {
 		name += "Of" + m.Go
@@ -214,17 +215,19 @@ func (g *generator) lacksForEach(f *jen.File, caps string, m *model.Method, need
 	if g.each[caps+name] == "" {
 		g.each[caps+name] = text
 		doc := paragraph(name+" returns the capability that an item of list needs and x does not have, or \"\".", 0)
-		declare(f, doc,
-			method(caps).Id(name).Params(jen.Id("list").Index().Id(union)).String().Block(
-				jen.For(jen.List(jen.Id("_"), jen.Id("item")).Op(":=").Range().Id("list")).Block(test),
-				jen.Return(jen.Lit(""))))
+		declare(f, doc, source(`func (x *%) %(list []%) string {
+	for _, item := range list {
+		%
+	}
+	return ""
+}`, caps, name, union, test))
 	}
 	return name
 }
 
 // isSet returns the condition that a field of the parameters is sent, even if it is empty.
-func isSet(params *jen.Statement, f *model.Field) *jen.Statement {
-	x := params.Clone().Dot(f.Go)
+func isSet(params string, f *model.Field) *jen.Statement {
+	x := source("%.%", params, f.Go)
 	switch _, slice := f.Type.(model.Slice); {
 	case f.Opt():
 		return x.Dot("Present").Call()
@@ -248,23 +251,20 @@ func (g *generator) derive(f *jen.File, r role, caps string, groups []*capabilit
 		}
 		set := g.assign(jen.Id("x"), group.path, value)
 		if len(group.methods) == 1 {
-			body = append(body, jen.If(jen.Id("h").Dot(group.methods[0].Go).Op("!=").Nil()).Block(set...))
+			body = append(body, source("if h.% != nil {\n%\n}", group.methods[0].Go, set))
 			continue
 		}
 		handlers := []jen.Code{jen.Lit(model.DottedPath(group.path))}
 		for _, m := range group.methods {
-			handlers = append(handlers, jen.Id("handler").Values(jen.Lit(m.Go), jen.Id("h").Dot(m.Go).Op("!=").Nil()))
+			handlers = append(handlers, source("handler{%, h.% != nil}", jen.Lit(m.Go), m.Go))
 		}
-		body = append(body, jen.If(
-			jen.List(jen.Id("all"), jen.Err()).Op(":=").Id("allOrNone").Add(eachOnALine("()", handlers...)),
-			jen.Err().Op("!=").Nil(),
-		).Block(jen.Return(jen.Id("x"), jen.Err())).Else().If(jen.Id("all")).Block(set...))
+		body = append(body, source("if all, err := allOrNone%; err != nil {\nreturn x, err\n} else if all {\n%\n}",
+			eachOnALine("()", handlers...), set))
 	}
+	body = append(body, source("return x, nil"))
 	doc := paragraph("capabilities returns the capabilities that the handlers imply. It is an error to set only some of "+
 		"the handlers of one capability.", 0)
-	declare(f, doc, jen.Func().Params(jen.Id("h").Op("*").Id(r.handlers)).Id("capabilities").Params().
-		Params(jen.Id("x").Id(caps), jen.Err().Error()).
-		Block(append(body, jen.Return(jen.Id("x"), jen.Nil()))...))
+	declare(f, doc, source("func (h *%) capabilities() (x %, err error) {\n%\n}", r.handlers, caps, body))
 }
 
 // assign returns the statements that set the field at the end of a path.
@@ -277,7 +277,7 @@ func (g *generator) assign(x *jen.Statement, path []*model.Field, value *jen.Sta
 		return g.assign(field(), path[1:], value)
 	}
 	part := parameter(path[0].Go)
-	out := []jen.Code{jen.Id(part).Op(":=").Add(field()).Dot("Value").Call()}
+	out := []jen.Code{source("% := %.Value()", part, field())}
 	out = append(out, g.assign(jen.Id(part), path[1:], value)...)
-	return append(out, field().Op("=").Add(g.codecName("Some").Call(jen.Id(part))))
+	return append(out, source("% = %(%)", field(), g.codecName("Some"), part))
 }

@@ -20,33 +20,35 @@ func Hooks(pkg *model.Package, c Config, types string) ([]byte, error) {
 		if m.Side == model.Protocol || m.Side == model.Proxy {
 			continue
 		}
-		hook := jen.Id("Notification").Types(jen.Qual(types, m.Params.Base().Go))
-		route := "notification"
+		params, route := jen.Qual(types, m.Params.Base().Go), "notification"
+		hook := source("% Notification[%]", m.Go, params)
 		if m.Request() {
-			hook = jen.Id("Request").Types(jen.Qual(types, m.Params.Base().Go), jen.Qual(types, m.Result.Base().Go))
+			hook = source("% Request[%, %]", m.Go, params, jen.Qual(types, m.Result.Base().Go))
 			route = "request"
 		}
 		lines := paragraph(m.Go+" runs for "+m.Name+", "+kind(m)+" of "+sender(m.Side)+".", 4)
 		fields = append(fields, comment(experimental(lines, m.Experimental, nil, 4))...)
-		fields = append(fields, jen.Id(m.Go).Add(hook))
+		fields = append(fields, hook)
 		// The side that sends a message is not the one that handles it.
 		if m.Side != model.Client {
-			list = append(list, jen.Id(route).Call(jen.Id("Client"), jen.Qual(types, m.Const), jen.Id("h").Dot(m.Go)))
+			list = append(list, source("%(Client, %, h.%)", route, jen.Qual(types, m.Const), m.Go))
 		}
 		if m.Side != model.Agent {
-			list = append(list, jen.Id(route).Call(jen.Id("Agent"), jen.Qual(types, m.Const), jen.Id("h").Dot(m.Go)))
+			list = append(list, source("%(Agent, %, h.%)", route, jen.Qual(types, m.Const), m.Go))
 		}
 	}
-	fields = append(fields,
-		jen.Comment("// Raw holds the hooks of other methods by name: extensions, and methods of other versions."),
-		jen.Id("Raw").Map(jen.String()).Id("Raw"))
-	doc := "Hooks are functions that run for the messages of a method instead of passing them on. The hook of a " +
-		"method gets its requests, or its notifications, from the side that sends them. Messages of methods whose " +
-		"hooks are nil are passed on."
-	declare(f, paragraph(doc, 0), jen.Type().Id("Hooks").Add(structOf(fields...)))
-	declare(f, []string{"typed returns the hooks that are set, and nil for others."},
-		jen.Func().Params(jen.Id("h").Op("*").Id("Hooks")).Id("typed").Params().Index().Op("*").Id("hook").Block(
-			jen.Return(jen.Index().Op("*").Id("hook").Add(eachOnALine("{}", list...)))))
+	add(f, source(`// Hooks are functions that run for the messages of a method instead of passing them on. The hook of a method gets its
+// requests, or its notifications, from the side that sends them. Messages of methods whose hooks are nil are passed on.
+type Hooks struct {
+	%
+	// Raw holds the hooks of other methods by name: extensions, and methods of other versions.
+	Raw map[string]Raw
+}
+
+// typed returns the hooks that are set, and nil for others.
+func (h *Hooks) typed() []*hook {
+	return []*hook %
+}`, fields, eachOnALine("{}", list...)))
 	return render(f)
 }
 

@@ -17,47 +17,56 @@ func (g *generator) hotStruct(f *jen.File, s *model.Struct) {
 	var encode, cases []jen.Code
 	required := uint64(0)
 	for i, field := range s.Fields {
-		v := x.Clone().Dot(field.Go)
-		write, read := g.hotMember(field, v)
+		write, read := g.hotMember(field)
 		if read == nil {
-			other := g.codecName("EncodeMember").Call(e, x, jen.Lit(i))
+			other := source("%(e, x, %)", g.codecName("EncodeMember"), jen.Lit(i))
 			if field.Opt() {
-				other = jen.If(jen.Op("!").Add(call(v, "IsZero"))).Block(other)
+				other = source("if !x.%.IsZero() {\n%\n}", field.Go, other)
 			} else if field.Type == (model.Meta{}) {
-				other = jen.If(v.Clone().Op("!=").Nil()).Block(other)
+				other = source("if x.% != nil {\n%\n}", field.Go, other)
 			}
 			encode = append(encode, other)
 			continue
 		}
 		required |= 1 << i
-		encode = append(encode, call(e, "Name", jen.Lit(inJSON(field.JSON))), write)
-		cases = append(cases, jen.Case(jen.Lit(field.JSON)).Block(call(jen.Id("o"), "Once", jen.Lit(i)), read))
+		encode = append(encode, source("e.Name(%)", jen.Lit(inJSON(field.JSON))), write)
+		cases = append(cases, source("case %:\no.Once(%)\n%", jen.Lit(field.JSON), jen.Lit(i), read))
 	}
-	cases = append(cases, jen.Default().Block(g.codecName("DecodeMember").Call(jen.Op("&").Id("o"), x)))
-	add(f, g.encoder(s.Go).Block(slices.Concat(
-		[]jen.Code{call(e, "BeginObject")}, encode, []jen.Code{call(e, "EndObject")})...))
-	add(f, g.decoder(s.Go).Block(
-		jen.Op("*").Add(x).Op("=").Id(s.Go).Values(),
-		jen.Id("o").Op(":=").Add(call(d, "Object")),
-		jen.For(call(jen.Id("o"), "Next")).Block(jen.Switch(jen.String().Call(call(jen.Id("o"), "Name"))).Block(cases...)),
-		g.codecName("Require").Call(jen.Op("&").Id("o"), bitSet(required), x)))
+	add(f, source(`func (x *%) EncodeJSON(e *%) {
+	e.BeginObject()
+	%
+	e.EndObject()
+}
+
+func (x *%) DecodeJSON(d *%) {
+	*x = %{}
+	o := d.Object()
+	for o.Next() {
+		switch string(o.Name()) {
+		%
+		default: %(&o, x)
+		}
+	}
+	%(&o, %, x)
+}`, s.Go, g.codecName("Encoder"), encode, s.Go, g.codecName("Decoder"), s.Go, cases, g.codecName("DecodeMember"),
+		g.codecName("Require"), bitSet(required)))
 }
 
 // hotMember returns the statements that write and read a required member of a simple kind, or nil for others.
-func (g *generator) hotMember(f *model.Field, v *jen.Statement) (write, read jen.Code) {
+func (g *generator) hotMember(f *model.Field) (write, read jen.Code) {
 	if f.Presence != model.Required || f.Feature != nil || f.OnError || f.OnNull || len(typeOptions(f.Type)) > 0 {
 		return nil, nil
 	}
 	if f.Type == anyString {
-		return call(e, "Str", v), v.Clone().Op("=").Add(call(d, "Str"))
+		return source("e.Str(x.%)", f.Go), source("x.% = d.Str()", f.Go)
 	}
 	named, _ := f.Type.(model.Named)
 	switch decl := named.Decl.(type) {
 	case *model.Union:
-		return call(v, "EncodeJSON", e), call(v, "DecodeJSON", d)
+		return source("x.%.EncodeJSON(e)", f.Go), source("x.%.DecodeJSON(d)", f.Go)
 	case *model.Newtype:
 		if decl.Type == anyString {
-			return call(e, "Str", jen.String().Call(v)), v.Clone().Op("=").Id(decl.Go).Call(call(d, "Intern"))
+			return source("e.Str(string(x.%))", f.Go), source("x.% = %(d.Intern())", f.Go, decl.Go)
 		}
 	}
 	return nil, nil
@@ -78,15 +87,22 @@ func (g *generator) hotUnion(f *jen.File, u *model.Union, encode, decode jen.Cod
 		if v.Room != nil {
 			read = g.codecName("NewWith").Types(payload, jen.Id(v.Room.Base().Go))
 		}
-		writes = append(writes, jen.Case(jen.Op("*").Id(v.Go)).Block(g.codecName("EncodeVariant").Call(
-			e, jen.Lit(inJSON(u.Tag)), jen.Lit(inJSON(v.Tag)), jen.Parens(jen.Op("*").Add(payload)).Call(jen.Id("v")))))
-		reads = append(reads, jen.Case(jen.Lit(v.Tag)).Block(
-			x.Clone().Dot("Variant").Op("=").Parens(jen.Op("*").Id(v.Go)).Call(read.Call(d))))
+		writes = append(writes, source("case *%: %(e, %, %, (*%)(v))",
+			v.Go, g.codecName("EncodeVariant"), jen.Lit(inJSON(u.Tag)), jen.Lit(inJSON(v.Tag)), payload))
+		reads = append(reads, source("case %: x.Variant = (*%)(%(d))", jen.Lit(v.Tag), v.Go, read))
 	}
-	add(f, g.encoder(u.Go).Block(
-		jen.Switch(jen.Id("v").Op(":=").Add(x).Dot("Variant").Assert(jen.Type())).Block(
-			append(writes, jen.Default().Block(encode))...)))
-	add(f, g.decoder(u.Go).Block(
-		jen.List(jen.Id("tag"), jen.Id("_")).Op(":=").Add(call(d, "Tag", jen.Lit(u.Tag))),
-		jen.Switch(jen.String().Call(jen.Id("tag"))).Block(append(reads, jen.Default().Block(decode))...)))
+	add(f, source(`func (x *%) EncodeJSON(e *%) {
+	switch v := x.Variant.(type) {
+	%
+	default: %
+	}
+}
+
+func (x *%) DecodeJSON(d *%) {
+	tag, _ := d.Tag(%)
+	switch string(tag) {
+	%
+	default: %
+	}
+}`, u.Go, g.codecName("Encoder"), writes, encode, u.Go, g.codecName("Decoder"), jen.Lit(u.Tag), reads, decode))
 }

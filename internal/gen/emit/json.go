@@ -14,11 +14,11 @@ func (g *generator) json(f *jen.File) {
 			continue
 		}
 		name := d.Base().Go
-		methods = append(methods, marshal(name, g.codecName("Append").Call(jen.Nil(), jen.Op("&").Add(x))),
-			unmarshal(name, g.codecName("Unmarshal").Call(jen.Id("data"), x)))
+		methods = append(methods,
+			source("func (x %) MarshalJSON() ([]byte, error) { return %(nil, &x) }", name, g.codecName("Append")),
+			source("func (x *%) UnmarshalJSON(data []byte) error { return %(data, x) }", name, g.codecName("Unmarshal")))
 		if _, ok := d.(*model.Union); ok {
-			methods = append(methods, valueMethod(name).Id("String").Params().String().
-				Add(oneLine(jen.Return(g.codecName("Text").Call(jen.Op("&").Add(x))))))
+			methods = append(methods, source("func (x %) String() string { return %(&x) }", name, g.codecName("Text")))
 		}
 	}
 	var cases []jen.Code
@@ -30,17 +30,17 @@ func (g *generator) json(f *jen.File) {
 		had := len(methods)
 		for _, v := range g.variants(u) {
 			if !v.Self {
-				pointer := x
+				pointer := jen.Id("x")
 				if v.Type == nil {
-					pointer = jen.Op("&").Add(x)
+					pointer = jen.Op("&x")
 				}
-				methods = append(methods, marshal(v.Go, jen.Id("variantJSON").Call(pointer)))
+				methods = append(methods,
+					source("func (x %) MarshalJSON() ([]byte, error) { return variantJSON(%) }", v.Go, pointer))
 			}
 		}
 		if len(methods) > had {
-			whole := jen.Op("&").Id(u.Go).Values(jen.Id("Variant").Op(":").Id("v"))
-			cases = append(cases, jen.Case(jen.Id(u.VariantName)).
-				Block(jen.Return(g.codecName("Append").Call(jen.Nil(), whole))))
+			cases = append(cases,
+				source("case %: return %(nil, &%{Variant: v})", u.VariantName, g.codecName("Append"), u.Go))
 		}
 	}
 	if len(methods) > 0 {
@@ -49,22 +49,12 @@ func (g *generator) json(f *jen.File) {
 		add(f, methods...)
 	}
 	if len(cases) > 0 {
-		cases = append(cases, jen.Default().Block(jen.Panic(jen.Lit("not a variant"))))
-		add(f,
-			jen.Comment("// variantJSON encodes a variant as its union, so that it does not lose its tag."),
-			jen.Func().Id("variantJSON").Params(jen.Id("v").Any()).Params(jen.Index().Byte(), jen.Error()).Block(
-				jen.Switch(jen.Id("v").Op(":=").Id("v").Assert(jen.Type())).Block(cases...)))
+		add(f, source(`// variantJSON encodes a variant as its union, so that it does not lose its tag.
+func variantJSON(v any) ([]byte, error) {
+	switch v := v.(type) {
+	%
+	default: panic("not a variant")
 	}
-}
-
-// marshal returns MarshalJSON, which returns encoded.
-func marshal(name string, encoded jen.Code) jen.Code {
-	return valueMethod(name).Id("MarshalJSON").Params().Params(jen.Index().Byte(), jen.Error()).
-		Add(oneLine(jen.Return(encoded)))
-}
-
-// unmarshal returns UnmarshalJSON, which returns the error of decoding.
-func unmarshal(name string, decoding jen.Code) jen.Code {
-	return method(name).Id("UnmarshalJSON").Params(jen.Id("data").Index().Byte()).Error().
-		Add(oneLine(jen.Return(decoding)))
+}`, cases))
+	}
 }

@@ -11,57 +11,57 @@ import (
 
 // methods writes the names and the typed descriptors of all methods.
 func (g *generator) methods(f *jen.File) {
-	f.Comment("The names of the protocol's methods.")
-	f.Const().DefsFunc(func(group *jen.Group) {
-		for _, m := range g.pkg.Methods {
-			lines := paragraph(m.Const+" names "+kind(m)+" that "+handledBy(m.Side)+".", 4)
-			commentIn(group, experimental(lines, m.Experimental, m.Feature, 4))
-			group.Id(m.Const).Op("=").Lit(m.Name)
-		}
-	})
-	f.Line()
-	if !g.Facade {
-		commentIn(f.Group, paragraph("The methods with the types of their parameters and results: Call and Notify send "+
-			"them, [rpc.HandleMethod] and [rpc.HandleNotificationMethod] serve them.", 0))
-	} else {
-		f.Comment("requestMethod is an engine.RequestMethod without methods, which the compiler would make for each.")
-		f.Type().Id("requestMethod").Types(jen.Id("P").Op(",").Id("R").Id("any")).Struct(
-			jen.Id("Name").String(), jen.Id("NullResult").Bool())
-		f.Line()
-	}
-	f.Var().DefsFunc(func(group *jen.Group) {
-		for _, m := range g.pkg.Methods {
-			switch {
-			case m.Side == model.Protocol || g.Facade && !m.Request():
-			case g.Facade:
-				group.Id(m.Desc).Op("=").Add(g.descriptor(m))
-			default:
-				text := m.Var + " is " + m.Name + ", " + kind(m) + " that " + handledBy(m.Side) + "."
-				if m.Doc != "" {
-					text += "\n\n" + stop(m.Doc)
-				}
-				commentIn(group, markdown(text, 4))
-				group.Id(m.Var).Op("=").Add(g.descriptor(m))
+	var names, descriptors []jen.Code
+	for _, m := range g.pkg.Methods {
+		lines := paragraph(m.Const+" names "+kind(m)+" that "+handledBy(m.Side)+".", 4)
+		names = append(names, comment(experimental(lines, m.Experimental, m.Feature, 4))...)
+		names = append(names, source("% = %", m.Const, jen.Lit(m.Name)))
+		switch {
+		case m.Side == model.Protocol || g.Facade && !m.Request():
+		case g.Facade:
+			descriptors = append(descriptors, source("% = %", m.Desc, g.descriptor(m)))
+		default:
+			text := m.Var + " is " + m.Name + ", " + kind(m) + " that " + handledBy(m.Side) + "."
+			if m.Doc != "" {
+				text += "\n\n" + stop(m.Doc)
 			}
+			descriptors = append(descriptors, comment(markdown(text, 4))...)
+			descriptors = append(descriptors, source("% = %", m.Var, g.descriptor(m)))
 		}
-	})
-	f.Line()
+	}
+	add(f, source("// The names of the protocol's methods.\nconst (\n%\n)\n", names))
+	if g.Facade {
+		add(f, source(`// requestMethod is an engine.RequestMethod without methods, which the compiler would make for each.
+type requestMethod[P, R any] struct {
+	Name       string
+	NullResult bool
+}
+
+var (
+	%
+)`, descriptors))
+		return
+	}
+	add(f, source(`// The methods with the types of their parameters and results: Call and Notify send them, [rpc.HandleMethod] and
+// [rpc.HandleNotificationMethod] serve them.
+var (
+	%
+)`, descriptors))
 }
 
 // descriptor returns the typed descriptor of a method.
 func (g *generator) descriptor(m *model.Method) *jen.Statement {
-	params := jen.Id(m.Params.Base().Go)
 	var values fields
 	values.set("Name", jen.Id(m.Const))
 	values.setIf("NullResult", m.NullResult)
+	params, all := m.Params.Base().Go, jen.Values(values...)
 	switch {
 	case g.Facade:
-		return jen.Id("requestMethod").
-			Types(jen.Op("*").Add(params), jen.Op("*").Id(m.Result.Base().Go)).Values(values...)
+		return source("requestMethod[*%, *%] %", params, m.Result.Base().Go, all)
 	case !m.Request():
-		return g.rpcName("NotificationMethod").Types(params).Values(values...)
+		return source("%[%] %", g.rpcName("NotificationMethod"), params, all)
 	}
-	return g.rpcName("RequestMethod").Types(params, jen.Id(m.Result.Base().Go)).Values(values...)
+	return source("%[%, %] %", g.rpcName("RequestMethod"), params, m.Result.Base().Go, all)
 }
 
 func kind(m *model.Method) string {
@@ -142,34 +142,21 @@ func (g *generator) handlersOf(f *jen.File, r role) {
 	experimentalLast(methods)
 	var body, routes []jen.Code
 	for _, m := range methods {
-		name, of := "conn", r.conn
+		params := m.Params.Base().Go
+		name, of, give := "conn", r.conn, source("func(*%) *% { return conn }", params, r.conn)
 		if m.Session != nil && r.session != "" {
 			name, of = "session", r.session
+			give = source("func(p *%) *% { return conn.Session(p.%) }", params, of, m.Session.Go)
 		}
-		params := jen.List(
-			jen.Id("ctx").Qual("context", "Context"),
-			jen.Id(name).Op("*").Id(of),
-			jen.Id(paramName(m)).Op("*").Id(m.Params.Base().Go))
 		body = append(body, comment(g.handlerDoc(m))...)
-		body = append(body, jen.Id(m.Go).Func().Params(params).Add(results(m), fieldTag(codecTag(featureOption(m.Feature)))),
-			jen.Line())
-
+		body = append(body, source("% func(ctx %, % *%, % *%) % %\n", m.Go, context, name, of, paramName(m), params, results(m),
+			fieldTag(codecTag(featureOption(m.Feature)))))
 		route, method := "notification", m.Const
 		if m.Request() {
 			route, method = "request", m.Desc
 		}
-		give := jen.Func().Params(jen.Op("*").Id(m.Params.Base().Go)).Op("*").Id(of).
-			Add(oneLine(jen.Return(jen.Id("conn"))))
-		if name == "session" {
-			give = jen.Func().Params(jen.Id("p").Op("*").Id(m.Params.Base().Go)).Op("*").Id(of).
-				Add(oneLine(jen.Return(jen.Id("conn").Dot("Session").Call(jen.Id("p").Dot(m.Session.Go)))))
-		}
-		routes = append(routes, jen.Id(route).Call(jen.Id(method), give, jen.Id("h").Dot(m.Go)))
+		routes = append(routes, source("%(%, %, h.%)", route, method, give, m.Go))
 	}
-	body = append(body,
-		jen.Comment("// Extensions handle methods outside the protocol; nil means none."),
-		jen.Id("Extensions").Op("*").Add(g.rpcName("Extensions")).Types(jen.Id(r.conn)))
-
 	doc := r.handlers + " has the functions that handle the requests and notifications that " + r.article +
 		" receives. If a handler is nil, its requests are answered with method not found, its notifications" +
 		" are ignored, and the capabilities that depend on it are not advertised. Handlers run" +
@@ -177,11 +164,16 @@ func (g *generator) handlersOf(f *jen.File, r role) {
 	if r.session != "" {
 		doc += " A handler whose parameters name a session receives that session; the others receive the connection."
 	}
-	declare(f, paragraph(doc, 0), jen.Type().Id(r.handlers).Add(structOf(body...)))
-	list := jen.Index().Add(g.engineName("Route"))
-	add(f, jen.Func().Params(jen.Id("h").Op("*").Id(r.handlers)).Id("routes").
-		Params(jen.Id("conn").Op("*").Id(r.conn)).Add(list).Block(
-		jen.Return(list.Clone().Add(eachOnALine("{}", routes...)))))
+	declare(f, paragraph(doc, 0), source(`type % struct {
+	%
+	// Extensions handle methods outside the protocol; nil means none.
+	Extensions *%[%]
+}
+
+func (h *%) routes(conn *%) []% {
+	return []% %
+}`, r.handlers, body, g.rpcName("Extensions"), r.conn, r.handlers, r.conn, g.engineName("Route"), g.engineName("Route"),
+		eachOnALine("{}", routes...)))
 }
 
 func paramName(m *model.Method) string {
@@ -194,10 +186,12 @@ func paramName(m *model.Method) string {
 // results returns the results of a handler or a call.
 func results(m *model.Method) *jen.Statement {
 	if m.Request() {
-		return jen.Params(jen.Op("*").Id(m.Result.Base().Go), jen.Error())
+		return source("(*%, error)", m.Result.Base().Go)
 	}
-	return jen.Error()
+	return source("error")
 }
+
+var context = jen.Qual("context", "Context")
 
 // sentence returns the schema's description of a method, to follow its name in Go.
 func sentence(goName string, m *model.Method) string {
@@ -233,30 +227,25 @@ func (g *generator) conns(f *jen.File) {
 func (g *generator) connCall(f *jen.File, r role, m *model.Method) {
 	fail := func(err jen.Code) *jen.Statement {
 		if m.Request() {
-			return jen.Return(jen.Nil(), err)
+			return source("return nil, %", err)
 		}
-		return jen.Return(err)
+		return source("return %", err)
 	}
-	body := []jen.Code{jen.Id(paramName(m)).Op("=").Id("orEmpty").Call(jen.Id(paramName(m)))}
+	p := paramName(m)
+	body := []jen.Code{source("% = orEmpty(%)", p, p)}
 	lines := markdown(sentence(m.Go, m), 0)
-	capabilities := jen.Id("c").Dot("capabilities").Call()
 	if r.session != "" {
-		body = append(body, jen.If(
-			jen.Err().Op(":=").Id("c").Dot("check").Call(jen.Id(m.Const), jen.Id(paramName(m))),
-			jen.Err().Op("!=").Nil(),
-		).Block(fail(jen.Err())))
+		body = append(body, source("if err := c.check(%, %); err != nil {\n%\n}", m.Const, p, fail(jen.Err())))
 	}
 	without := ""
 	switch {
 	case len(m.Needs) > 0:
-		body = append(body, jen.If(
-			jen.Id("missing").Op(":=").Add(capabilities).Dot(lacksName(m)).Call(jen.Id(paramName(m))),
-			jen.Id("missing").Op("!=").Lit(""),
-		).Block(fail(jen.Id("unsupported").Call(jen.Id(m.Const), jen.Id("missing")))))
+		body = append(body, source("if missing := c.capabilities().%(%); missing != \"\" {\n%\n}", lacksName(m), p,
+			fail(source("unsupported(%, missing)", m.Const))))
 		without = "what the call needs"
 	case len(m.Capability) > 0:
-		body = append(body, jen.If(jen.Op("!").Add(isAdvertised(capabilities, m.Capability))).Block(
-			fail(jen.Id("unsupported").Call(jen.Id(m.Const), jen.Lit(model.DottedPath(m.Capability))))))
+		body = append(body, source("if !% {\n%\n}", isAdvertised(source("c.capabilities()"), m.Capability),
+			fail(source("unsupported(%, %)", m.Const, jen.Lit(model.DottedPath(m.Capability))))))
 		without = model.DottedPath(m.Capability)
 	}
 	if without != "" {
@@ -267,23 +256,19 @@ func (g *generator) connCall(f *jen.File, r role, m *model.Method) {
 		lines = beforeLinks(lines, paragraph(m.CallNote, 0)...)
 	}
 	lines = experimental(lines, m.Experimental, m.Feature, 0)
-	name, call, method := m.Go, "notify", m.Const
+	name, send := m.Go, source("notify(ctx, c.rpc, %, %)", m.Const, p)
 	if m.Request() {
-		call, method = "call", m.Desc
+		send = source("call(ctx, c.rpc, %, %)", m.Desc, p)
 	}
-	params := []jen.Code{jen.Id("ctx").Qual("context", "Context"), jen.Id(paramName(m)).Op("*").Id(m.Params.Base().Go)}
-	send := jen.Id(call).Call(jen.Id("ctx"), jen.Id("c").Dot("rpc"), jen.Id(method), jen.Id(paramName(m)))
+	params := source("ctx %, % *%", context, p, m.Params.Base().Go)
 	if m.UsesAnswer {
 		name = parameter(m.Go)
-		params = append(params, jen.Id("then").Func().Params(jen.Op("*").Id(m.Result.Base().Go)))
+		params = source("%, then func(*%)", params, m.Result.Base().Go)
 		lines = paragraph(name+" calls "+m.Name+". The reader calls then with the answer before it handles the messages "+
 			"that follow it.", 0)
-		send = jen.Id("callThen").Call(
-			jen.Id("ctx"), jen.Id("c").Dot("rpc"), jen.Id(m.Desc), jen.Id(paramName(m)), jen.Id("then"))
+		send = source("callThen(ctx, c.rpc, %, %, then)", m.Desc, p)
 	}
-	body = append(body, jen.Return(send))
-	declare(f, lines,
-		jen.Func().Params(jen.Id("c").Op("*").Id(r.caller)).Id(name).Params(params...).Add(results(m)).Block(body...))
+	declare(f, lines, source("func (c *%) %(%) % {\n%\nreturn %\n}", r.caller, name, params, results(m), body, send))
 }
 
 // sessions writes the calls of one session.
@@ -293,18 +278,15 @@ func (g *generator) sessions(f *jen.File) {
 			if m.Session == nil || m.SessionByHand {
 				continue
 			}
-			p := jen.Id(paramName(m))
+			p := paramName(m)
 			lines := beforeLinks(markdown(sentence(m.Go, m), 0),
-				paragraph("It sets the session's id in a copy of "+paramName(m)+". See ["+r.caller+"."+m.Go+"].", 0)...)
+				paragraph("It sets the session's id in a copy of "+p+". See ["+r.caller+"."+m.Go+"].", 0)...)
 			lines = experimental(lines, m.Experimental, m.Feature, 0)
-			declare(f, lines,
-				jen.Func().Params(jen.Id("s").Op("*").Id(r.calls)).Id(m.Go).Params(
-					jen.Id("ctx").Qual("context", "Context"),
-					p.Clone().Op("*").Id(m.Params.Base().Go),
-				).Add(results(m)).Block(
-					jen.Id("own").Op(":=").Op("*").Id("orEmpty").Call(p),
-					jen.Id("own").Dot(m.Session.Go).Op("=").Id("s").Dot("id"),
-					jen.Return(jen.Id("s").Dot("conn").Dot(m.Go).Call(jen.Id("ctx"), jen.Op("&").Id("own")))))
+			declare(f, lines, source(`func (s *%) %(ctx %, % *%) % {
+	own := *orEmpty(%)
+	own.% = s.id
+	return s.conn.%(ctx, &own)
+}`, r.calls, m.Go, context, p, m.Params.Base().Go, results(m), p, m.Session.Go, m.Go))
 		}
 	}
 }

@@ -35,35 +35,31 @@ func Root(pkg string, versions []Version) ([]byte, error) {
 	})
 	f.Anon("embed")
 
-	f.Comment("The origin of the schemas.")
-	f.Const().Defs(
-		jen.Comment("// SchemaPackage is the npm package, or the other source, of the schemas."),
-		jen.Id("SchemaPackage").Op("=").Lit(versions[0].Package),
-		jen.Comment("// SchemaVersion is the version of that package."),
-		jen.Id("SchemaVersion").Op("=").Lit(versions[0].Version),
-		jen.Comment("// SchemaDate is the date of its release."),
-		jen.Id("SchemaDate").Op("=").Lit(versions[0].Date),
-		jen.Comment("// SchemaRelease is the protocol's own release of the schema of version 1, such as"),
-		jen.Comment("// schema-v1.21.0, or \"\" if it is not known: the npm package does not name it."),
-		jen.Id("SchemaRelease").Op("=").Lit(versions[0].Release))
-	f.Line()
-
-	f.Comment("The SHA-256 of each schema.")
-	f.Const().DefsFunc(func(g *jen.Group) {
-		for _, v := range versions {
-			name, what := schemaName(v.Path)
-			g.Add(comment([]string{"Digest" + name + " is the digest of the schema of " + what + "."})...)
-			g.Id("Digest" + name).Op("=").Lit(v.SHA256)
-		}
-	})
-	f.Line()
+	add(f, source(`// The origin of the schemas.
+const (
+	// SchemaPackage is the npm package, or the other source, of the schemas.
+	SchemaPackage = %
+	// SchemaVersion is the version of that package.
+	SchemaVersion = %
+	// SchemaDate is the date of its release.
+	SchemaDate = %
+	// SchemaRelease is the protocol's own release of the schema of version 1, such as
+	// schema-v1.21.0, or "" if it is not known: the npm package does not name it.
+	SchemaRelease = %
+)
+`, jen.Lit(versions[0].Package), jen.Lit(versions[0].Version), jen.Lit(versions[0].Date), jen.Lit(versions[0].Release)))
+	var digests []jen.Code
 	for _, v := range versions {
 		name, what := schemaName(v.Path)
-		hidden := "schema" + name
-		embedded(f, hidden, v.Path)
-		add(f,
-			comment([]string{"Schema" + name + " returns the JSON Schema of " + what + "."})[0],
-			jen.Func().Id("Schema"+name).Params().String().Add(oneLine(jen.Return(jen.Id(hidden)))))
+		digests = append(digests, comment([]string{"Digest" + name + " is the digest of the schema of " + what + "."})...)
+		digests = append(digests, source("% = %", "Digest"+name, jen.Lit(v.SHA256)))
+	}
+	add(f, source("// The SHA-256 of each schema.\nconst (\n%\n)\n", digests))
+	for _, v := range versions {
+		name, what := schemaName(v.Path)
+		embedded(f, "schema"+name, v.Path)
+		declare(f, []string{"Schema" + name + " returns the JSON Schema of " + what + "."},
+			source("func %() string { return % }", "Schema"+name, "schema"+name))
 	}
 	return render(f)
 }

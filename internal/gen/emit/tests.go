@@ -14,7 +14,6 @@ func (g *generator) definitions(f *jen.File) {
 		g.definedTypes(f)
 		return
 	}
-	value := jen.Func().Params().Any()
 	var definitions []jen.Code
 	scalars := false
 	for _, d := range g.pkg.Decls {
@@ -31,12 +30,10 @@ func (g *generator) definitions(f *jen.File) {
 			definitions = append(definitions, jen.Lit(c.Schema).Op(":").Id("newValue").Types(jen.Id(c.Go)))
 		}
 	}
-	add(f,
-		jen.Comment("// definitions makes a new value of each definition that is a type of this package."),
-		jen.Var().Id("definitions").Op("=").Map(jen.String()).Add(value).Add(eachOnALine("{}", definitions...)))
-	add(f, jen.Func().Id("newValue").Types(jen.Id("T").Any()).Params().Any().
-		Add(oneLine(jen.Return(jen.New(jen.Id("T"))))))
+	add(f, source(`// definitions makes a new value of each definition that is a type of this package.
+var definitions = map[string]func() any %
 
+func newValue[T any]() any { return new(T) }`, eachOnALine("{}", definitions...)))
 	if scalars {
 		g.scalars(f)
 	}
@@ -54,13 +51,11 @@ func (g *generator) definedTypes(f *jen.File) {
 		}
 	}
 	list := func(names []string) *jen.Statement {
-		return jen.Index().Any().Values(
-			wrapped(names, func(name string) *jen.Statement { return jen.New(jen.Id(name)) }))
+		return wrapped(names, func(name string) *jen.Statement { return jen.New(jen.Id(name)) })
 	}
-	add(f,
-		jen.Comment("// types has a pointer to each definition of the schema, openEnums to enums that allow any name."),
-		jen.Var().Id("types").Op("=").Add(list(types)),
-		jen.Var().Id("openEnums").Op("=").Add(list(open)))
+	add(f, source(`// types has a pointer to each definition of the schema, openEnums to enums that allow any name.
+var types = []any{%}
+var openEnums = []any{%}`, list(types), list(open)))
 }
 
 // scalar returns the row of a definition of a type without codec methods.
@@ -71,17 +66,22 @@ func (g *generator) scalar(schema string, t model.Type) jen.Code {
 
 // scalars writes the type that makes a codec.Value of a type without codec methods.
 func (g *generator) scalars(f *jen.File) {
-	const scalar = "scalar[T]"
-	value, options := jen.Op("&").Add(x).Dot("value"), x.Clone().Dot("options")
-	add(f,
-		jen.Comment("// scalar is a value of a type without codec methods."),
-		jen.Type().Id("scalar").Types(jen.Id("T").Any()).Add(structOf(jen.Id("value").Id("T"), jen.Id("options").String())))
-	add(f, g.encoder(scalar).Add(oneLine(g.codecName("EncodeAs").Call(e, value, options))))
-	add(f, g.decoder(scalar).Add(oneLine(g.codecName("DecodeAs").Call(d, value, options))))
-	add(f, method(scalar).Id("MarshalJSON").Params().Params(jen.Index().Byte(), jen.Error()).
-		Add(oneLine(jen.Return(jen.Qual(jsonPath, "Marshal").Call(x.Clone().Dot("value"))))))
-	add(f, unmarshal(scalar, jen.Qual(jsonPath, "Unmarshal").Call(jen.Id("data"), value)))
-	add(f, jen.Func().Id("newScalar").Types(jen.Id("T").Any()).Params(jen.Id("options").String()).Func().Params().Any().
-		Block(jen.Return(jen.Func().Params().Any().Add(oneLine(
-			jen.Return(jen.Op("&").Id(scalar).Values(jen.Id("options").Op(":").Id("options"))))))))
+	add(f, source(`// scalar is a value of a type without codec methods.
+type scalar[T any] struct {
+	value   T
+	options string
+}
+
+func (x *scalar[T]) EncodeJSON(e *%) { %(e, &x.value, x.options) }
+
+func (x *scalar[T]) DecodeJSON(d *%) { %(d, &x.value, x.options) }
+
+func (x *scalar[T]) MarshalJSON() ([]byte, error) { return %(x.value) }
+
+func (x *scalar[T]) UnmarshalJSON(data []byte) error { return %(data, &x.value) }
+
+func newScalar[T any](options string) func() any {
+	return func() any { return &scalar[T]{options: options} }
+}`, g.codecName("Encoder"), g.codecName("EncodeAs"), g.codecName("Decoder"), g.codecName("DecodeAs"),
+		jen.Qual(jsonPath, "Marshal"), jen.Qual(jsonPath, "Unmarshal")))
 }

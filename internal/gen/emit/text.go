@@ -25,13 +25,6 @@ func comment(lines []string) []jen.Code {
 	return out
 }
 
-// commentIn adds lines of text to a group as comment lines.
-func commentIn(group *jen.Group, lines []string) {
-	for _, line := range comment(lines) {
-		group.Add(line)
-	}
-}
-
 // newFile returns a file that begins with the line that marks generated files, and the source of the file.
 func newFile(pkg, source string) *jen.File {
 	f := jen.NewFile(pkg)
@@ -117,8 +110,25 @@ func verbatim(s string) *jen.Statement {
 	return jen.Op(s)
 }
 
+// source returns Go code that is constant but for its parts, which replace each % of it: a name, code, or statements.
+func source(code string, parts ...any) *jen.Statement {
+	texts := strings.Split(code, "%")
+	out := jen.Op(texts[0])
+	for i, part := range parts {
+		switch part := part.(type) {
+		case string:
+			out.Id(part)
+		case []jen.Code:
+			if out.Custom(jen.Options{Separator: "\n"}, part...); len(part) == 0 { // nor is there an empty line
+				texts[i+1] = strings.TrimLeft(texts[i+1], "\n\t")
+			}
+		case jen.Code:
+			out.Add(part)
+		}
+		out.Op(texts[i+1])
+	}
+	return out
+}
+
 // bitSet returns the literal of a set of bits.
 func bitSet(bits uint64) jen.Code { return jen.Op("0b" + strconv.FormatUint(bits, 2)) }
-
-// sealed is an interface with one method, whose name is an identifier, on one line.
-func sealed(method string) jen.Code { return jen.Op("interface{ " + method + "() }") }

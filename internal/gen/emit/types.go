@@ -73,8 +73,7 @@ func (g *generator) structDecl(f *jen.File, s *model.Struct, doc []string) {
 	g.structType(f, s.Go, doc, blank(s), s.Fields, g.extra(s)...)
 	if s.ZeroTest {
 		declare(f, []string{"IsZero reports whether nothing is set, which means the same as leaving x out."},
-			valueMethod(s.Go).Id("IsZero").Params().Bool().
-				Add(oneLine(jen.Return(g.codecName("IsZero").Call(jen.Op("&").Add(x))))))
+			source("func (x %) IsZero() bool { return %(&x) }", s.Go, g.codecName("IsZero")))
 	}
 	g.accessors(f, s.Go, s.Fields)
 }
@@ -135,20 +134,18 @@ func (g *generator) accessors(f *jen.File, owner string, fields []*model.Field) 
 		if field.Accessor == "" {
 			continue
 		}
-		x := jen.Id("x").Dot(field.Go)
-		head := method(owner).Id(field.Accessor).Params().Add(g.goType(field.Type))
 		absent := "absent"
 		if field.Opt() && field.Nullable {
 			absent = "absent or null"
 		}
 		value := g.value(field.Type, field.Default)
-		if field.Opt() {
-			head.Add(oneLine(jen.Return(x.Dot("Or").Call(value))))
-		} else {
-			head.Block(jen.If(zeroOf(x.Clone(), field)).Block(jen.Return(value)), jen.Return(x))
+		body := source(" return x.%.Or(%) ", field.Go, value)
+		if !field.Opt() {
+			body = source("\nif % {\nreturn %\n}\nreturn x.%\n", zeroOf(jen.Id("x").Dot(field.Go), field), value, field.Go)
 		}
 		declare(f, paragraph(field.Accessor+" returns "+field.Go+" or, if it is "+absent+", the schema's default, "+
-			string(field.Default)+".", 0), head)
+			string(field.Default)+".", 0),
+			source("func (x *%) %() % {%}", owner, field.Accessor, g.goType(field.Type), body))
 	}
 }
 

@@ -47,7 +47,7 @@ func (g *generator) union(f *jen.File, u *model.Union) {
 		names = append(names, variantType(v))
 	}
 	doc = paragraph(u.VariantName+" is implemented only by the variants of ["+u.Go+"]: "+enumerate(names, "and")+".", 0)
-	declare(f, experimental(doc, u.Experimental, nil, 0), jen.Type().Id(u.VariantName).Add(sealed(seal(u))))
+	declare(f, experimental(doc, u.Experimental, nil, 0), source("type % interface{ %() }", u.VariantName, seal(u)))
 
 	for _, v := range u.Variants {
 		g.variant(f, v)
@@ -57,7 +57,7 @@ func (g *generator) union(f *jen.File, u *model.Union) {
 	}
 	var seals []jen.Code
 	for _, v := range g.variants(u) {
-		seals = append(seals, jen.Func().Params(jen.Id(variantType(v))).Id(seal(u)).Params().Op("{}"))
+		seals = append(seals, source("func (%) %() {}", variantType(v), seal(u)))
 	}
 	add(f, seals...)
 	for _, v := range u.Variants {
@@ -129,10 +129,10 @@ func (g *generator) variant(f *jen.File, v *model.Variant) {
 	case v.Inline:
 		g.structDecl(f, v.Payload.(*model.Struct), doc)
 	case v.Payload != nil:
-		declare(f, doc, jen.Type().Id(v.Go).Id(v.Payload.Base().Go))
+		declare(f, doc, source("type % %", v.Go, v.Payload.Base().Go))
 		g.accessors(f, v.Go, model.Fields(v.Payload))
 	default:
-		declare(f, doc, jen.Type().Id(v.Go).Add(g.goType(v.Type)))
+		declare(f, doc, source("type % %", v.Go, g.goType(v.Type)))
 	}
 }
 
@@ -143,68 +143,49 @@ func (g *generator) unknown(f *jen.File, u *model.Union) {
 		doc = append(append(doc, ""), markdown(stop(text), 0)...)
 	}
 	doc = experimental(doc, u.Experimental, nil, 0)
-	declare(f, doc, jen.Type().Id(v.Go).Add(g.codecName("Unknown")))
-}
-
-// parameterOf returns a parameter of a constructor.
-type parameterOf struct {
-	name string
-	typ  *jen.Statement
-}
-
-// constructed returns the parameters and the result of the constructor of a variant.
-func (g *generator) constructed(v *model.Variant) (params []parameterOf, made *jen.Statement) {
-	u := v.Union
-	var values []jen.Code
-	set := func(field *model.Field) jen.Code {
-		name := parameter(field.Go)
-		for slices.ContainsFunc(params, func(p parameterOf) bool { return p.name == name }) {
-			name += "_"
-		}
-		params = append(params, parameterOf{name, g.fieldType(field)})
-		return jen.Id(field.Go).Op(":").Id(name)
-	}
-	for _, field := range u.Fields {
-		if field.Presence == model.Required {
-			values = append(values, set(field))
-		}
-	}
-
-	var variant *jen.Statement
-	switch {
-	case v.Spread:
-		var members []jen.Code
-		for _, field := range model.Fields(v.Payload) {
-			if field.Presence == model.Required {
-				members = append(members, set(field))
-			}
-		}
-		variant = jen.Op("&").Id(v.Go).Values(members...)
-	case v.Payload != nil:
-		params = append(params, parameterOf{"payload", jen.Id(v.Payload.Base().Go)})
-		variant = jen.Op("&").Id("payload")
-		if !v.Self {
-			variant = jen.Parens(jen.Op("*").Id(v.Go)).Call(variant)
-		}
-	default:
-		params = append(params, parameterOf{"value", g.goType(v.Type)})
-		variant = jen.Id(v.Go).Call(jen.Id("value"))
-	}
-	values = append(values, jen.Id("Variant").Op(":").Add(variant))
-	return params, jen.Id(u.Go).Values(values...)
+	declare(f, doc, source("type % %", v.Go, g.codecName("Unknown")))
 }
 
 // constructor declares the function that returns a union with the variant.
 func (g *generator) constructor(f *jen.File, v *model.Variant) {
-	params, made := g.constructed(v)
 	u := v.Union
-	var list []jen.Code
-	for _, p := range params {
-		list = append(list, jen.Id(p.name).Add(p.typ))
+	var params, values, members []jen.Code
+	var names []string
+	// required adds a parameter for each required field, and a value of the field.
+	required := func(values []jen.Code, fields []*model.Field) []jen.Code {
+		for _, field := range fields {
+			if field.Presence != model.Required {
+				continue
+			}
+			name := parameter(field.Go)
+			for slices.Contains(names, name) {
+				name += "_"
+			}
+			names, params = append(names, name), append(params, source("% %", name, g.fieldType(field)))
+			values = append(values, source("%: %", field.Go, name))
+		}
+		return values
 	}
+	values = required(values, u.Fields)
+	var variant *jen.Statement
+	switch {
+	case v.Spread:
+		variant = source("&%{%}", v.Go, jen.List(required(members, model.Fields(v.Payload))...))
+	case v.Payload != nil:
+		params = append(params, source("payload %", v.Payload.Base().Go))
+		variant = source("&payload")
+		if !v.Self {
+			variant = source("(*%)(&payload)", v.Go)
+		}
+	default:
+		params = append(params, source("value %", g.goType(v.Type)))
+		variant = source("%(value)", v.Go)
+	}
+	values = append(values, source("Variant: %", variant))
 	doc := paragraph(v.Constructor+" returns "+article(u.Go)+" ["+u.Go+"] that is "+article(v.Go)+" ["+v.Go+"].", 0)
 	doc = experimental(doc, v.Experimental, v.Feature, 0)
-	declare(f, doc, jen.Func().Id(v.Constructor).Params(list...).Id(u.Go).Block(jen.Return(made)))
+	declare(f, doc, source("func %(%) % {\nreturn %{%}\n}",
+		v.Constructor, jen.List(params...), u.Go, u.Go, jen.List(values...)))
 }
 
 // article returns the indefinite article for a name. MCP is the only initialism at the beginning of names.
