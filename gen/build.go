@@ -232,7 +232,8 @@ func (b *builder) fields(owner model.Decl, n *schema.Node, tag string) []*model.
 		if s != nil && b.pinned(s, n, p) {
 			continue
 		}
-		f := &model.Field{Pointer: p.Pointer, JSON: p.Name, Doc: p.Description, Deprecated: p.Deprecated}
+		f := &model.Field{JSON: p.Name,
+			Common: model.Common{Pointer: p.Pointer, Doc: p.Description, Deprecated: p.Deprecated}}
 		f.Type, f.Nullable = b.typeOf(p.Node, owner, p.Name)
 		f.Nullable = f.Nullable || f.Type == (model.Null{})
 		if p.Name == "_meta" && f.Type == (model.Map{Elem: model.Any{}}) {
@@ -271,7 +272,7 @@ func (b *builder) pinned(s *model.Struct, n *schema.Node, p schema.Property) boo
 		return false
 	}
 	b.take(form, "a constant", "type", "const", "enum")
-	s.Fixed = append(s.Fixed, &model.Fixed{Pointer: p.Pointer, JSON: p.Name, Doc: p.Description, Value: value})
+	s.Fixed = append(s.Fixed, &model.Fixed{JSON: p.Name, Value: value})
 	return true
 }
 

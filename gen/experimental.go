@@ -61,7 +61,14 @@ type marker struct {
 	decisions *decisions
 	known     map[string]model.Decl // of the stable schema
 	features  map[string]*model.Feature
+	parts     []marked // that need a feature
 	problems  []error
+}
+
+// marked is a part of a declaration, with its subject in overrides.
+type marked struct {
+	*model.Common
+	subject string
 }
 
 // feature returns the feature that an override gives to the experimental thing with this subject or pointer, or nil. It
@@ -93,32 +100,37 @@ func cover(f *model.Feature, subject string) {
 
 // decl marks a declaration and its parts.
 func (m *marker) decl(d model.Decl) {
-	c, path := d.Base(), pathOf(d)
-	old := m.known[path]
+	c, old := d.Base(), m.known[pathOf(d)]
 	c.Experimental = old == nil
 	c.Doc = withoutNotice(c.Doc)
 	for _, f := range model.Fields(d) {
-		f.Doc = withoutNotice(f.Doc)
-		f.Experimental = old != nil &&
-			!slices.ContainsFunc(model.Fields(old), func(o *model.Field) bool { return o.JSON == f.JSON })
-		f.Feature = m.feature(path+"/"+schema.Escape(f.JSON), f.Pointer, f.Experimental)
+		m.part(d, &f.Common, f.JSON, old != nil &&
+			!slices.ContainsFunc(model.Fields(old), func(o *model.Field) bool { return o.JSON == f.JSON }))
 	}
 	switch d := d.(type) {
 	case *model.Enum:
 		known, _ := old.(*model.Enum)
 		for _, v := range d.Values {
-			v.Doc = withoutNotice(v.Doc)
-			v.Experimental = known != nil && !known.Lists(v.Value)
-			v.Feature = m.feature(path+"/"+schema.Escape(fmt.Sprint(v.Value)), v.Pointer, v.Experimental)
+			m.part(d, &v.Common, fmt.Sprint(v.Value), known != nil && !known.Lists(v.Value))
 		}
 	case *model.Union:
 		known, _ := old.(*model.Union)
 		for _, v := range d.Variants {
-			v.Doc = withoutNotice(v.Doc)
-			v.Experimental = known == nil ||
-				!slices.ContainsFunc(known.Variants, func(o *model.Variant) bool { return o.Part == v.Part })
-			v.Feature = m.feature(path+"/"+schema.Escape(v.Part), v.Pointer, v.Experimental && old != nil)
+			m.part(d, &v.Common, v.Part, known == nil ||
+				!slices.ContainsFunc(known.Variants, func(o *model.Variant) bool { return o.Part == v.Part }))
 		}
+	}
+}
+
+// part marks a member, value or variant of a declaration. It needs a feature unless all of the declaration is
+// experimental.
+func (m *marker) part(d model.Decl, c *model.Common, name string, experimental bool) {
+	c.Doc, c.Experimental = withoutNotice(c.Doc), experimental
+	p := marked{c, pathOf(d) + "/" + schema.Escape(name)}
+	needs := experimental && !d.Base().Experimental
+	c.Feature = m.feature(p.subject, c.Pointer, needs)
+	if needs {
+		m.parts = append(m.parts, p)
 	}
 }
 
@@ -164,25 +176,9 @@ func (m *marker) check() {
 			errors.New("it is experimental and has no feature"),
 		}})
 	}
-	for _, d := range m.pkg.Decls {
-		for _, f := range model.Fields(d) {
-			if f.Experimental && f.Feature == nil && !m.decisions.gateless[f] {
-				want(pathOf(d)+"/"+schema.Escape(f.JSON), f.Pointer)
-			}
-		}
-		switch d := d.(type) {
-		case *model.Enum:
-			for _, v := range d.Values {
-				if v.Experimental && v.Feature == nil {
-					want(pathOf(d)+"/"+schema.Escape(fmt.Sprint(v.Value)), v.Pointer)
-				}
-			}
-		case *model.Union:
-			for _, v := range d.Variants {
-				if v.Experimental && !d.Experimental && v.Feature == nil && !m.decisions.gateless[v] {
-					want(pathOf(d)+"/"+schema.Escape(v.Part), v.Pointer)
-				}
-			}
+	for _, p := range m.parts {
+		if p.Feature == nil && !m.decisions.gateless[p.Common] {
+			want(p.subject, p.Pointer)
 		}
 	}
 	for _, method := range m.pkg.Methods {

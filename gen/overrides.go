@@ -299,9 +299,9 @@ func decide(pkg *model.Package, j *decisions) error {
 			fields, err := capability(pkg, j, m, Override{Kind: Needs, Subject: need.subject, Value: path})
 			if problems = append(problems, err); fields == nil {
 				if need.Variant != nil {
-					j.gateless[need.Variant] = true
-				} else {
-					j.gateless[need.Field] = true
+					j.gateless[&need.Variant.Common] = true
+				} else if need.Field != nil {
+					j.gateless[&need.Field.Common] = true
 				}
 				continue
 			}

@@ -308,8 +308,8 @@ func (b *builder) checkClosed(n *schema.Node, choices []*branch) {
 func keepNull(u *model.Union) {
 	s := u.Untagged.Payload.(*model.Struct)
 	s.Fields = append(s.Fields, &model.Field{
-		Pointer: s.Pointer, JSON: u.Tag, Doc: "It is null if it is there: a value makes another variant.",
-		Type: model.Null{}, Presence: model.Tri, Nullable: true, OnError: u.TagLenient,
+		Common: model.Common{Pointer: s.Pointer, Doc: "It is null if it is there: a value makes another variant."},
+		JSON:   u.Tag, Type: model.Null{}, Presence: model.Tri, Nullable: true, OnError: u.TagLenient,
 	})
 }
 
@@ -323,8 +323,7 @@ func (b *builder) flat(u *model.Union, n *schema.Node, choices []*branch) *model
 			b.problem(v.Pointer, "a second choice must be between objects")
 		}
 	}
-	f := &model.Field{Pointer: inner.Pointer, Type: model.Named{Decl: inner}, Flat: true}
-	return f
+	return &model.Field{Common: model.Common{Pointer: inner.Pointer}, Type: model.Named{Decl: inner}, Flat: true}
 }
 
 // variants adds the variants of u, which the branches of n describe.

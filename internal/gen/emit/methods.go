@@ -149,8 +149,9 @@ func (g *generator) handlersOf(f *jen.File, r role) {
 			give = source("func(p *%) *% { return conn.Session(p.%) }", params, of, m.Session.Go)
 		}
 		body = append(body, comment(g.handlerDoc(m))...)
-		body = append(body, source("% func(ctx %, % *%, % *%) % %\n", m.Go, context, name, of, paramName(m), params, results(m),
-			fieldTag(codecTag(featureOption(m.Feature)))))
+		tag := fieldTag(codecTag(featureOption(m.Feature)))
+		body = append(body, source("% func(ctx %, % *%, % *%) % %\n",
+			m.Go, context, name, of, paramName(m), params, results(m), tag))
 		route, method := "notification", m.Const
 		if m.Request() {
 			route, method = "request", m.Desc

@@ -4,10 +4,7 @@ import "slices"
 
 // Kinds returns the JSON types that the values of a type can have, without duplicates. It includes null only for the
 // type Null. It returns none if the values can have any type.
-func Kinds(t Type) []string { return kinds(t, nil) }
-
-// kinds implements Kinds. inside has the unions that contain the type.
-func kinds(t Type, inside []*Union) []string {
+func Kinds(t Type) []string {
 	switch t := t.(type) {
 	case Basic:
 		switch t.Kind {
@@ -26,27 +23,24 @@ func kinds(t Type, inside []*Union) []string {
 	case Null:
 		return []string{"null"}
 	case Pointer:
-		return kinds(t.Elem, inside)
+		return Kinds(t.Elem)
 	case Named:
 		switch d := t.Decl.(type) {
 		case *Enum:
-			return kinds(d.Type, inside)
+			return Kinds(d.Type)
 		case *Newtype:
-			return kinds(d.Type, inside)
+			return Kinds(d.Type)
 		case *Union:
-			return unionKinds(d, inside)
+			return unionKinds(d)
 		}
 		return []string{"object"}
 	}
 	return nil
 }
 
-func unionKinds(u *Union, inside []*Union) (out []string) {
-	if slices.Contains(inside, u) {
-		return nil // such a union is refused
-	}
+func unionKinds(u *Union) (out []string) {
 	for _, v := range u.Variants {
-		its := v.kinds(append(inside, u))
+		its := v.Kinds()
 		if its == nil {
 			return nil
 		}
@@ -60,13 +54,11 @@ func unionKinds(u *Union, inside []*Union) (out []string) {
 }
 
 // Kinds is like the function [Kinds], for the values of the variant.
-func (v *Variant) Kinds() []string { return v.kinds(nil) }
-
-func (v *Variant) kinds(inside []*Union) []string {
+func (v *Variant) Kinds() []string {
 	if v.Type == nil {
 		return []string{"object"}
 	}
-	return kinds(v.Type, inside)
+	return Kinds(v.Type)
 }
 
 // Kind returns the JSON type of the value.

@@ -40,21 +40,21 @@ func (f *Feature) Go() string { return "Feature" + f.Name }
 // Decl is a declared Go type: *Struct, *Enum, *Newtype or *Union.
 type Decl interface{ Base() *Common }
 
-// Common has the fields that all declarations and variants share.
+// Common has the fields that all declarations and their members, values and variants share.
 type Common struct {
 	Schema  string // name of the definition, or "" for a part of one
 	Pointer string // JSON pointer of its place in the schema
 	Go      string // the Go identifier, set by naming
-	Doc     string // the schema's description, unchanged
+	Doc     string // the schema's description
 
 	// Deprecated is set if the schema marks it as deprecated.
 	Deprecated bool
 	// Null is set if a definition also allows null. The Go type cannot represent null, so references to it do.
 	Null bool
 
-	// Experimental is set if the stable schema does not have it.
+	// Experimental is set if the stable schema does not have it. A member or value is so only in what is stable itself.
 	Experimental bool
-	// Feature is the feature of an experimental variant or value of a stable declaration.
+	// Feature is the feature of an experimental part of a stable declaration.
 	Feature *Feature
 
 	// Owner and Part identify something without a definition of its own: Owner is the declaration that it belongs to,
@@ -84,10 +84,8 @@ type Struct struct {
 
 // Fixed is a required member with one value.
 type Fixed struct {
-	Pointer string
-	JSON    string // the member's name
-	Doc     string
-	Value   json.RawMessage // a string, a number or a boolean
+	JSON  string          // the member's name
+	Value json.RawMessage // a string, a number or a boolean
 }
 
 // Extra is the map of the members that the schema allows but does not name.
@@ -309,20 +307,11 @@ const (
 
 // Field is a member of an object.
 type Field struct {
-	Pointer  string
+	Common
 	JSON     string // the member's name
-	Go       string // the Go field, set by naming
-	Doc      string
 	Type     Type
 	Presence Presence
 	Nullable bool // the schema allows null
-
-	// Deprecated is set if the schema marks it as deprecated.
-	Deprecated bool
-	// Experimental is set if the stable schema has the object, but not this member of it.
-	Experimental bool
-	// Feature is the feature that an experimental member belongs to.
-	Feature *Feature
 
 	// Always is set if a Plain member is encoded even when it is zero.
 	Always bool

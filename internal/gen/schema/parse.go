@@ -121,7 +121,7 @@ func Parse(data []byte, ignore func(is ...string) bool) (*Document, error) {
 	if ignore == nil {
 		ignore = func(...string) bool { return false }
 	}
-	w := &walker{data: data, dec: json.NewDecoder(bytes.NewReader(data)), ignore: ignore}
+	w := &walker{dec: json.NewDecoder(bytes.NewReader(data)), ignore: ignore}
 	root, err := w.schema("", 0)
 	if err != nil {
 		return nil, err
@@ -148,7 +148,6 @@ func Parse(data []byte, ignore func(is ...string) bool) (*Document, error) {
 
 // walker reads schemas from a stream of tokens.
 type walker struct {
-	data     []byte
 	dec      *json.Decoder
 	ignore   func(is ...string) bool
 	defs     []Property
