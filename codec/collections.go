@@ -34,23 +34,28 @@ func writeMembers[T any](e *Encoder, m map[string]T, value func(*Encoder, T)) {
 }
 
 // New reads a value into a new variable.
-func New[T any](d *Decoder) *T {
+func New[T any, P decodable[T]](d *Decoder) *T {
 	v, ok := d.room.(*T)
 	if ok {
 		d.room = nil
 	} else {
 		v = new(T)
 	}
-	Decode(d, v)
+	P(v).DecodeJSON(d) // Decode, with one call for all types, takes a fourth more time for a small update
 	return v
+}
+
+type decodable[T any] interface {
+	*T
+	DecodeJSON(*Decoder)
 }
 
 // NewWith is New, but allocates space for an R together with the value, which the first call of New for an R uses while
 // reading. Use it for values that nearly always hold a pointer to an R.
-func NewWith[T, R any](d *Decoder) *T {
+func NewWith[T, R any, P decodable[T]](d *Decoder) *T {
 	v := new(With[T, R])
 	d.room = &v.Inner
-	Decode(d, &v.Value)
+	P(&v.Value).DecodeJSON(d)
 	d.room = nil
 	return &v.Value
 }

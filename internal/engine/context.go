@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -10,6 +11,7 @@ import (
 // has ended. Most handlers do not, and each call takes 4 % less time.
 type lateContext struct {
 	parent context.Context
+	used   atomic.Bool // made or cause is set
 
 	mu    sync.Mutex
 	made  context.Context // nil if no one has asked
@@ -25,6 +27,7 @@ func (l *lateContext) cancel(cause error) {
 		if l.cause = context.Cause(l.parent); l.cause == nil {
 			l.cause = cause
 		}
+		l.used.Store(true)
 	}
 	l.mu.Unlock()
 	if end != nil {
@@ -44,6 +47,7 @@ func (l *lateContext) make() context.Context {
 		if l.made, l.end = context.WithCancelCause(parent); l.cause != nil {
 			l.end(l.cause)
 		}
+		l.used.Store(true)
 	}
 	return l.made
 }
@@ -56,6 +60,9 @@ func (l *lateContext) Done() <-chan struct{} { return l.make().Done() }
 
 // Err implements context.Context.
 func (l *lateContext) Err() error {
+	if !l.used.Load() { // nearly always, and asked twice for each update
+		return l.parent.Err()
+	}
 	l.mu.Lock()
 	made, cause := l.made, l.cause
 	l.mu.Unlock()

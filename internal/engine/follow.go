@@ -74,7 +74,8 @@ func (turn *outgoingTurn) end(c *Conn) {
 	do := turn.session.step(event{kind: turnEnded, turn: turn})
 	c.mu.Unlock()
 	if len(do.withdraw) > 0 { // not here: the reader must not wait for an answer that is being written
-		c.tasks.spawn(taskFunc(func() { c.carryOut(do, nil) }))
+		later := do // do itself stays off the heap
+		c.tasks.spawn(taskFunc(func() { c.carryOut(later, nil) }))
 	}
 	if turn.endRead != nil {
 		close(turn.endRead)

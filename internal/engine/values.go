@@ -22,7 +22,11 @@ var emptyObject = []byte("{}")
 
 // decodeInto decodes the next value, with generated code if there is any.
 func decodeInto(d *codec.Decoder, v any) {
-	if _, ok := v.(interface{ DecodeJSON(*codec.Decoder) }); ok || codec.IsTagged(v) {
+	switch g, ok := v.(interface{ DecodeJSON(*codec.Decoder) }); {
+	case ok: // not by Decode, which would ask again
+		g.DecodeJSON(d)
+		return
+	case codec.IsTagged(v):
 		codec.Decode(d, v)
 		return
 	}
