@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -258,15 +256,6 @@ func dial(t *testing.T, transport acp.Transport, tap *conformance.TapOptions) *c
 	return c
 }
 
-// process connects a client to the agent as a process, whose sessions are in dir.
-func process(t *testing.T, dir string) *client {
-	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "ACP_TEST_STORE="+dir)
-	cmd.Stderr = os.Stderr
-	return dial(t, acp.Command(cmd), nil)
-}
-
 func open(t *testing.T, dir string) *sessionstore.Dir {
 	t.Helper()
 	store := must.Get(sessionstore.Open(dir, nil))(t)
@@ -283,17 +272,6 @@ func wantLines(t *testing.T, what string, got []string, want ...string) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%s: got %q\nwant %q", what, got, want)
 	}
-}
-
-func listed(t *testing.T, c *client, cwd string) (infos []acp.SessionInfo) {
-	t.Helper()
-	for info, err := range c.Sessions(t.Context(), cwd) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		infos = append(infos, info)
-	}
-	return infos
 }
 
 var quiet = slog.New(slog.DiscardHandler)

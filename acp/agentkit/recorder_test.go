@@ -19,6 +19,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
+	"github.com/acpgo/sdk/internal/test/ways"
 )
 
 // calls are tool calls as updates make them.
@@ -51,24 +52,18 @@ func storedOf(t *testing.T, store sessionstore.Store, id acp.SessionID) (updates
 // watching connects a client that folds tool calls.
 func watching(t *testing.T, sessions *agentkit.Sessions[state]) (conn *acp.ClientConn, folded func() calls) {
 	t.Helper()
-	theirs, ours := acp.Pipe()
-	agent, err := acp.StartAgent(t.Context(), theirs, sessions.Handlers(), sessions.Options(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	theirs, ours := ways.Pipe(t)
+	agent := must.Get(acp.StartAgent(t.Context(), theirs, sessions.Handlers(), sessions.Options(nil)))(t)
 	var mu sync.Mutex
 	all := calls{}
-	conn, err = acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, nil), acp.ClientHandlers{
+	conn = must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, nil), acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			mu.Lock()
 			defer mu.Unlock()
 			all.apply(n.Update)
 			return nil
 		},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, nil))(t)
 	t.Cleanup(func() {
 		if err := errors.Join(conn.Close(), agent.Wait()); err != nil {
 			t.Error(err)
@@ -84,16 +79,37 @@ func watching(t *testing.T, sessions *agentkit.Sessions[state]) (conn *acp.Clien
 	}
 }
 
+// recorded calls do in a turn, and loads the session then, in which the client must see the same tool calls. It returns
+// them and what was stored.
+func recorded(
+	t *testing.T, do func(context.Context, *agentkit.Turn[state]) error,
+) (live calls, stored []acp.SessionUpdate) {
+	t.Helper()
+	store := open(t, t.TempDir())
+	conn, folded := watching(t, agentkit.NewSessions(agentkit.Config[state]{Store: store, Prompt: func(
+		ctx context.Context, turn *agentkit.Turn[state], _ *acp.PromptRequest,
+	) (*acp.PromptResponse, error) {
+		return nil, do(ctx, turn)
+	}}))
+	s := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
+	must.Get(s.Prompt(t.Context(), acp.TextBlock("go")))(t)
+	live = folded()
+	must.Get(conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
+	if loaded := folded(); !reflect.DeepEqual(live, loaded) {
+		t.Errorf("live\n%.2000s\nloaded\n%.2000s", fmt.Sprint(live), fmt.Sprint(loaded))
+	}
+	return live, storedOf(t, store, s.ID())
+}
+
 // What a tool call shows is stored once and not each time that it grows, and a client that loads the session sees what
 // the first one has seen at the end. Calls at the same time, and calls that an agent makes without ToolCall, are no
 // exception.
 func TestToolCallsAreStoredOnce(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	const each, texts, length = 5, 100, 500
-	store := open(t, t.TempDir())
-	sessions := agentkit.NewSessions(agentkit.Config[state]{Store: store, Prompt: func(
-		ctx context.Context, turn *agentkit.Turn[state], _ *acp.PromptRequest,
-	) (*acp.PromptResponse, error) {
+	seconds := 0
+	live, stored := recorded(t, func(ctx context.Context, turn *agentkit.Turn[state]) error {
+		begun := time.Now()
 		var group sync.WaitGroup
 		for i := range each {
 			group.Go(func() {
@@ -137,17 +153,11 @@ func TestToolCallsAreStoredOnce(t *testing.T) {
 			})
 		}
 		group.Wait()
-		return endTurn, nil
-	}})
-	conn, folded := watching(t, sessions)
-	s := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
-	begun := time.Now()
-	must.Get(s.Prompt(t.Context(), acp.TextBlock("go")))(t)
-	seconds := int(time.Since(begun) / time.Second)
-	live := folded()
-	must.Get(conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
-	if loaded := folded(); len(live) != 2*each || !reflect.DeepEqual(live, loaded) {
-		t.Errorf("live\n%.2000s\nloaded\n%.2000s", fmt.Sprint(live), fmt.Sprint(loaded))
+		seconds = int(time.Since(begun) / time.Second)
+		return nil
+	})
+	if len(live) != 2*each {
+		t.Errorf("there are %d calls", len(live))
 	}
 	for _, call := range live {
 		if call.Status != acp.ToolCallStatusCompleted && (call.Title != "Tool 0" || call.Status != acp.ToolCallStatusFailed) {
@@ -156,7 +166,7 @@ func TestToolCallsAreStoredOnce(t *testing.T) {
 	}
 	// The prompt, the beginning and the end of each call, the titles after the end, and what is new in each, after one
 	// second, two more, four more and so on.
-	stored, size, times := storedOf(t, store, s.ID()), 0, bits.Len(uint(seconds))
+	size, times := 0, bits.Len(uint(seconds))
 	for _, update := range stored {
 		text := must.Get(json.Marshal(update))(t)
 		size += len(text)
@@ -169,15 +179,12 @@ func TestToolCallsAreStoredOnce(t *testing.T) {
 // More calls than are joined at once lose nothing.
 func TestManyOpenToolCalls(t *testing.T) {
 	const n = 100
-	store := open(t, t.TempDir())
-	sessions := agentkit.NewSessions(agentkit.Config[state]{Store: store, Prompt: func(
-		ctx context.Context, turn *agentkit.Turn[state], _ *acp.PromptRequest,
-	) (*acp.PromptResponse, error) {
+	live, _ := recorded(t, func(ctx context.Context, turn *agentkit.Turn[state]) error {
 		var open []*agentkit.ToolCall
 		for i := range n {
 			call, err := turn.StartToolCall(ctx, fmt.Sprint("Tool ", i))
 			if err != nil {
-				return nil, err
+				return err
 			}
 			open = append(open, call)
 			if i%16 != 15 {
@@ -185,19 +192,14 @@ func TestManyOpenToolCalls(t *testing.T) {
 			}
 			for _, call := range open {
 				if err := call.Progress(fmt.Sprint(i)); err != nil {
-					return nil, err
+					return err
 				}
 			}
 		}
-		return endTurn, nil
-	}})
-	conn, folded := watching(t, sessions)
-	s := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
-	must.Get(s.Prompt(t.Context(), acp.TextBlock("go")))(t)
-	live := folded()
-	must.Get(conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
-	if loaded := folded(); len(live) != n || !reflect.DeepEqual(live, loaded) {
-		t.Error("the calls that were loaded are others")
+		return nil
+	})
+	if len(live) != n {
+		t.Errorf("there are %d calls", len(live))
 	}
 }
 
@@ -269,10 +271,7 @@ func TestToolCallWhenKilled(t *testing.T) {
 
 // An author may use the list again that an update was made of.
 func TestToolCallUpdatesAreCopied(t *testing.T) {
-	store := open(t, t.TempDir())
-	sessions := agentkit.NewSessions(agentkit.Config[state]{Store: store, Prompt: func(
-		ctx context.Context, turn *agentkit.Turn[state], _ *acp.PromptRequest,
-	) (*acp.PromptResponse, error) {
+	recorded(t, func(ctx context.Context, turn *agentkit.Turn[state]) error {
 		content := []acp.ToolCallContent{acp.ToolText("shown")}
 		locations := []acp.ToolCallLocation{{Path: "/shown"}}
 		raw := []byte(`"shown"`)
@@ -281,14 +280,6 @@ func TestToolCallUpdatesAreCopied(t *testing.T) {
 		})))
 		content[0], locations[0].Path = acp.ToolText("never"), "/never"
 		copy(raw, `"never"`)
-		return endTurn, errors.Join(err, turn.Update(ctx, acp.UpdateToolCall("c", acp.WithStatus(acp.ToolCallStatusCompleted))))
-	}})
-	conn, folded := watching(t, sessions)
-	s := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
-	must.Get(s.Prompt(t.Context(), acp.TextBlock("go")))(t)
-	live := folded()
-	must.Get(conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
-	if loaded := folded(); !reflect.DeepEqual(live, loaded) {
-		t.Errorf("live\n%v\nloaded\n%v", live, loaded)
-	}
+		return errors.Join(err, turn.Update(ctx, acp.UpdateToolCall("c", acp.WithStatus(acp.ToolCallStatusCompleted))))
+	})
 }

@@ -137,29 +137,3 @@ func TestAllocations(t *testing.T) {
 		t.Errorf("storing a chunk allocates %.2f times", stored-plain)
 	}
 }
-
-func BenchmarkUpdate(b *testing.B) {
-	update := acp.AgentMessageText(strings.Repeat("x", 64))
-	run := func(name string, stored bool, send func(context.Context, *agentkit.Turn[state]) error) {
-		b.Run(name, func(b *testing.B) {
-			var store sessionstore.Store
-			if stored {
-				dir := must.Get(sessionstore.Open(b.TempDir(), &sessionstore.Options{MaxSession: 1 << 40}))(b)
-				defer dir.Close()
-				store = dir
-			}
-			b.ReportAllocs()
-			inTurn(b, store, func(ctx context.Context, t *agentkit.Turn[state]) {
-				for b.Loop() {
-					if err := send(ctx, t); err != nil {
-						b.Error(err)
-					}
-				}
-			})
-		})
-	}
-	turn := func(ctx context.Context, t *agentkit.Turn[state]) error { return t.Update(ctx, update) }
-	run("Plain", false, func(ctx context.Context, t *agentkit.Turn[state]) error { return t.AgentSession.Update(ctx, update) })
-	run("Turn", false, turn)
-	run("Stored", true, turn)
-}

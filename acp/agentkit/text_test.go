@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -87,52 +87,29 @@ func (s *sink) chunks() []string {
 
 func (s *sink) text() string { return strings.Join(s.chunks(), "") }
 
-// What arrives is what a conversion to runes makes of the bytes, however they were cut, and each piece is whole.
-func TestTextKeepsCharactersWhole(t *testing.T) {
+// FuzzText requires that what arrives is what a conversion to runes makes of the bytes, however they were cut, and that
+// each piece is whole.
+func FuzzText(f *testing.F) {
 	for _, text := range []string{
 		"", "plain", "größer", "日本語", "🙂👍🏽", "e\u0301", "\x00\n\"\\",
 		"\xff", "a\xffb", "\xe2\x82", "\xe2\x82A", "\xe2A\x82", "\xf0\x9f\x98", "\xf0\x9f\x98\x41", "\xc0\x80", "\xed\xa0\x80",
 		"\xf4\x90\x80\x80", "\x80\x80\x80\x80\x80", "\xf0\xf0\xf0\x9f\x99\x82", "日\xe6\x97",
 	} {
-		for size := 1; size <= 5; size++ {
-			s := &sink{}
-			message := agentkit.NewMessage(t.Context(), s)
-			for rest := []byte(text); len(rest) > 0; {
-				n := min(size, len(rest))
-				part := append([]byte(nil), rest[:n]...)
-				if got, err := message.Write(part); got != n || err != nil {
-					t.Fatalf("%q: wrote %d bytes of %d, %v", text, got, n, err)
-				}
-				clear(part) // Write must not keep it
-				must.Do(t, message.Flush())
-				rest = rest[n:]
-			}
-			must.Do(t, message.Close())
-			if got, want := s.text(), string([]rune(text)); got != want {
-				t.Errorf("%q in pieces of %d: got %q, want %q", text, size, got, want)
-			}
-			for _, chunk := range s.chunks() {
-				if !utf8.ValidString(chunk) || chunk == "" {
-					t.Errorf("%q in pieces of %d: sent %q", text, size, chunk)
-				}
-			}
+		for size := range uint64(5) {
+			f.Add([]byte(text), size+1, uint64(1))
 		}
 	}
-}
-
-func FuzzText(f *testing.F) {
-	f.Add([]byte("größer 🙂 \xff\xe2\x82"), uint64(1))
-	f.Fuzz(func(t *testing.T, text []byte, seed uint64) {
-		random := rand.New(rand.NewPCG(seed, 0))
+	f.Add([]byte("größer 🙂 \xff\xe2\x82"), uint64(10_000), uint64(4))
+	f.Fuzz(func(t *testing.T, text []byte, size, flush uint64) {
 		s := &sink{}
 		message := agentkit.NewMessage(t.Context(), s)
-		for rest := text; len(rest) > 0; {
-			n := 1 + random.IntN(min(len(rest), 1+random.IntN(10_000)))
-			must.Get(message.Write(rest[:n]))(t)
-			if random.IntN(4) == 0 {
+		for i, part := range slices.Collect(slices.Chunk(text, int(max(1, size%100_000)))) {
+			part = slices.Clone(part)
+			must.Get(message.Write(part))(t)
+			clear(part) // Write must not keep it
+			if uint64(i)%max(1, flush) == 0 {
 				must.Do(t, message.Flush())
 			}
-			rest = rest[n:]
 		}
 		must.Do(t, message.Close())
 		if got, want := s.text(), string([]rune(string(text))); got != want {
@@ -260,55 +237,46 @@ func TestTextEndOfContext(t *testing.T) {
 	})
 }
 
-// blocked is a session whose connection takes nothing.
-type blocked struct{ agentkit.Asker }
+// blocked is a session whose connection takes some updates, and then nothing.
+type blocked struct {
+	agentkit.Asker
+	takes int
+}
 
-func (blocked) Update(ctx context.Context, _ acp.SessionUpdate) error {
+func (b *blocked) Update(ctx context.Context, _ acp.SessionUpdate) error {
+	if b.takes--; b.takes >= 0 {
+		return nil
+	}
 	<-ctx.Done()
 	return context.Cause(ctx)
 }
 
-// blockedLater takes the first update.
-type blockedLater struct {
-	blocked
-	taken bool
-}
-
-func (b *blockedLater) Update(ctx context.Context, update acp.SessionUpdate) error {
-	if !b.taken {
-		b.taken = true
-		return nil
-	}
-	return b.blocked.Update(ctx, update)
-}
-
 // A connection that takes nothing blocks for at most ten seconds after the end of the context.
 func TestEndsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, acp.ErrTurnCancelled)
-		defer cancel()
-		message := agentkit.NewMessage(ctx, blocked{})
-		must.Get(message.WriteString("hello"))(t)
-		began := time.Now()
-		if err := message.Close(); !errors.Is(err, acp.ErrTurnCancelled) {
-			t.Errorf("closing the text: %v", err)
-		}
-		if took := time.Since(began) - time.Hour; took != 10*time.Second {
-			t.Errorf("closing took %v after the end of the context", took)
-		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, acp.ErrTurnCancelled)
-		defer cancel()
-		call := must.Get(agentkit.StartToolCall(ctx, &blockedLater{}, "Tool"))(t)
-		began := time.Now()
-		if err := call.Close(); !errors.Is(err, acp.ErrTurnCancelled) {
-			t.Errorf("closing the call: %v", err)
-		}
-		if took := time.Since(began) - time.Hour; took != 10*time.Second {
-			t.Errorf("closing took %v after the end of the context", took)
-		}
-	})
+	for name, start := range map[string]func(context.Context) (closing func() error, err error){
+		"text": func(ctx context.Context) (func() error, error) {
+			message := agentkit.NewMessage(ctx, &blocked{})
+			_, err := message.WriteString("hello")
+			return message.Close, err
+		},
+		"call": func(ctx context.Context) (func() error, error) {
+			call, err := agentkit.StartToolCall(ctx, &blocked{takes: 1}, "Tool")
+			return call.Close, err
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, acp.ErrTurnCancelled)
+			defer cancel()
+			closing := must.Get(start(ctx))(t)
+			began := time.Now()
+			if err := closing(); !errors.Is(err, acp.ErrTurnCancelled) {
+				t.Errorf("closing the %s: %v", name, err)
+			}
+			if took := time.Since(began) - time.Hour; took != 10*time.Second {
+				t.Errorf("closing the %s took %v after the end of the context", name, took)
+			}
+		})
+	}
 }
 
 // The error of sending is what the next calls return.
@@ -364,34 +332,24 @@ func TestTextConcurrentWrites(t *testing.T) {
 	}
 }
 
-// BenchmarkText writes pieces of 64 bytes as a model does, to a session that takes all of them.
+// BenchmarkText writes pieces of 64 bytes as a model does, to a session that takes all of them: as fast as they are
+// taken, and with a pause after each, so that none are joined.
 func BenchmarkText(b *testing.B) {
 	piece := []byte(strings.Repeat("The quick brown fox jumps over. ", 2))
-	message := agentkit.NewMessage(b.Context(), nothing{})
-	b.SetBytes(int64(len(piece)))
-	b.ReportAllocs()
-	for b.Loop() {
-		must.Get(message.Write(piece))(b)
+	for name, pause := range map[string]func(*agentkit.Text) error{
+		"joined": func(*agentkit.Text) error { return nil }, "each": (*agentkit.Text).Flush,
+	} {
+		b.Run(name, func(b *testing.B) {
+			message := agentkit.NewMessage(b.Context(), mute{})
+			b.SetBytes(int64(len(piece)))
+			b.ReportAllocs()
+			for b.Loop() {
+				must.Get(message.Write(piece))(b)
+				must.Do(b, pause(message))
+			}
+			must.Do(b, message.Close())
+		})
 	}
-	must.Do(b, message.Close())
-}
-
-// nothing is a session whose updates go nowhere.
-type nothing struct{}
-
-func (nothing) Update(context.Context, acp.SessionUpdate) error { return nil }
-
-// BenchmarkTextEach is BenchmarkText with a pause after each piece, so that none are joined.
-func BenchmarkTextEach(b *testing.B) {
-	piece := []byte(strings.Repeat("The quick brown fox jumps over. ", 2))
-	message := agentkit.NewMessage(b.Context(), nothing{})
-	b.SetBytes(int64(len(piece)))
-	b.ReportAllocs()
-	for b.Loop() {
-		must.Get(message.Write(piece))(b)
-		must.Do(b, message.Flush())
-	}
-	must.Do(b, message.Close())
 }
 
 // A piece that is joined to others costs its share of their text; one that is sent alone costs as much as an update, and a
@@ -400,7 +358,7 @@ func TestAllocationsText(t *testing.T) {
 	if gentest.Race {
 		t.Skip("the race detector allocates")
 	}
-	message := agentkit.NewMessage(t.Context(), nothing{})
+	message := agentkit.NewMessage(t.Context(), mute{})
 	piece := []byte(strings.Repeat("x", 64))
 	write := func() {
 		must.Get(message.Write(piece))(t)

@@ -1,119 +1,23 @@
 package agentkit_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
-	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
-	"github.com/acpgo/sdk/internal/test/ways"
 )
-
-type prompt = func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error)
-
-// conversation is a session between an agent whose prompts are handled by a function of the test, and a client.
-type conversation struct {
-	*acp.ClientSession
-	*conformance.Recording
-	t *testing.T
-}
-
-// converse connects the two, and judges what they say, advice included.
-func converse(t *testing.T, handle prompt, client acp.ClientHandlers) *conversation {
-	t.Helper()
-	agentEnd, clientEnd := ways.Pipe(t)
-	served := make(chan error, 1)
-	go func() {
-		served <- acp.ServeAgent(context.WithoutCancel(t.Context()), agentEnd, acp.AgentHandlers{
-			NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
-				return &acp.NewSessionResponse{SessionID: "s"}, nil
-			},
-			Prompt: agentkit.HandlePrompt(handle),
-		}, &acp.AgentOptions{
-			Info: acp.Implementation{Name: "agent", Version: "0"},
-			Conn: acp.ConnOptions{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))},
-		})
-	}()
-	recording := &conformance.Recording{}
-	options := &conformance.TapOptions{Level: conformance.Advice, OnMessage: recording.Add}
-	conn := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, clientEnd, options), client,
-		&acp.ClientOptions{Info: acp.Implementation{Name: "client", Version: "0"}}))(t)
-	t.Cleanup(func() {
-		if err := conn.Close(); err != nil {
-			t.Errorf("closing: %v", err)
-		}
-		if err := <-served; err != nil {
-			t.Errorf("serving: %v", err)
-		}
-	})
-	session := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/work"}))(t)
-	return &conversation{session, recording, t}
-}
-
-// turn runs a turn that is to end for a reason, and returns what the client knows of the tool calls after it, in the
-// order of their beginning.
-func (c *conversation) turn(want acp.StopReason) []acp.ToolCall {
-	c.t.Helper()
-	res, err := c.Prompt(c.t.Context(), acp.TextBlock("go"))
-	if err != nil || res.StopReason != want {
-		c.t.Fatalf("the turn ended with %v, %v", res, err)
-	}
-	return c.calls()
-}
-
-func (c *conversation) calls() []acp.ToolCall {
-	var calls []acp.ToolCall
-	for _, u := range c.sent() {
-		switch u := u.Variant.(type) {
-		case *acp.SessionUpdateToolCall:
-			calls = append(calls, acp.ToolCall(*u))
-		case *acp.SessionUpdateToolCallUpdate:
-			i := slices.IndexFunc(calls, func(call acp.ToolCall) bool { return call.ToolCallID == u.ToolCallID })
-			calls[i].Apply(acp.ToolCallUpdate(*u))
-		}
-	}
-	return calls
-}
-
-// sent are the updates that were sent up to the last answer to a prompt.
-func (c *conversation) sent() []acp.SessionUpdate {
-	var updates []acp.SessionUpdate
-	for _, m := range c.Messages() {
-		var message struct {
-			Method string
-			Params json.RawMessage
-		}
-		if err := json.Unmarshal(m.Line, &message); err != nil {
-			c.t.Fatal(err)
-		}
-		if message.Method == acp.MethodSessionUpdate {
-			var n acp.SessionNotification
-			if err := json.Unmarshal(message.Params, &n); err != nil {
-				c.t.Fatal(err)
-			}
-			updates = append(updates, n.Update)
-		}
-	}
-	return updates
-}
 
 var endTurn = &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}
 
@@ -178,6 +82,14 @@ func TestToolCallStrangeAnswers(t *testing.T) {
 			t.Errorf("%+v: the call is %s", outcome, got)
 		}
 		must.Do(t, call.Close())
+	}
+}
+
+// A session without terminals runs no commands.
+func TestToolCallRunUnsupported(t *testing.T) {
+	call := must.Get(agentkit.StartToolCall(t.Context(), &sink{}, "Tool"))(t)
+	if _, err := call.Run(t.Context(), &acp.CreateTerminalRequest{Command: "x"}); !errors.Is(err, acp.ErrUnsupported) {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -270,14 +182,15 @@ func TestToolCallIsBounded(t *testing.T) {
 	}
 }
 
-// Many goroutines use many calls at once: every update that was sent says what the one before it has left.
+// Many goroutines use many calls at once: every update that was sent says what the one before it has left, and the
+// calls that are left open are closed.
 func TestToolCallsAtOnce(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	goroutines, steps := 8, tier.Pick(0, 15, 50, 50)
-	c := converse(t, func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+	calls, _ := recorded(t, func(ctx context.Context, s *agentkit.Turn[state]) error {
 		shared, err := agentkit.StartToolCall(ctx, s, "shared")
 		if err != nil {
-			return nil, err
+			return err
 		}
 		var all sync.WaitGroup
 		for g := range goroutines {
@@ -304,12 +217,9 @@ func TestToolCallsAtOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
-		return endTurn, shared.Done()
-	}, acp.ClientHandlers{})
-	calls := c.turn(acp.StopReasonEndTurn)
-	ids := map[acp.ToolCallID]bool{}
+		return shared.Done()
+	})
 	for _, call := range calls {
-		ids[call.ToolCallID] = true
 		switch {
 		case call.Title == "shared":
 			if len(call.Content) != goroutines || call.Status != acp.ToolCallStatusCompleted {
@@ -330,8 +240,8 @@ func TestToolCallsAtOnce(t *testing.T) {
 			}
 		}
 	}
-	if len(ids) != goroutines+1 {
-		t.Errorf("got %d ids", len(ids))
+	if len(calls) != goroutines+1 {
+		t.Errorf("there are %d calls", len(calls))
 	}
 }
 
@@ -347,89 +257,10 @@ func BenchmarkToolCall(b *testing.B) {
 	}
 }
 
-// mute is a session whose user is never asked.
+// mute is a session whose updates go nowhere, and whose user is never asked.
 type mute struct{ agentkit.Asker }
 
 func (mute) Update(context.Context, acp.SessionUpdate) error { return nil }
-
-// Run runs a command, shows its terminal, and says what came of it.
-func TestToolCallRun(t *testing.T) {
-	tier.Need(t, tier.Normal)
-	handlers := acp.ClientHandlers{}
-	dir := t.TempDir()
-	machine := must.Get(local.Serve(&handlers, local.Trusted(), dir))(t)
-	t.Cleanup(func() {
-		if err := machine.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	c := converse(t, func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-		run := func(ctx context.Context, title, script string) (*acp.TerminalOutputResponse, error) {
-			call, err := agentkit.StartToolCall(ctx, s, title)
-			if err != nil {
-				return nil, err
-			}
-			res, err := call.Run(ctx, &acp.CreateTerminalRequest{Command: "sh", Args: []string{"-c", script}, Cwd: acp.Some(dir)})
-			return res, errors.Join(err, call.End(err))
-		}
-		res, err := run(ctx, "fine", "echo out; exit 3")
-		if err != nil || res.Output != "out\n" || res.ExitStatus.Value().ExitCode.Value() != 3 {
-			t.Errorf("fine: %+v, %v", res, err)
-		}
-		if res, err := run(ctx, "absent", "exec /no/such/command"); err != nil || res.ExitStatus.Value().ExitCode.Value() == 0 {
-			t.Errorf("absent: %+v, %v", res, err)
-		}
-		call, err := agentkit.StartToolCall(ctx, s, "slow")
-		if err != nil {
-			return nil, err
-		}
-		late := errors.New("too late")
-		soon, cancel := context.WithTimeoutCause(ctx, 300*time.Millisecond, late)
-		defer cancel()
-		res, err = call.Run(soon, &acp.CreateTerminalRequest{Command: "sh", Args: []string{"-c", "echo begun; sleep 100"}})
-		if !errors.Is(err, late) || res == nil || !res.ExitStatus.Present() {
-			t.Errorf("slow: %+v, %v", res, err)
-		}
-		if err := call.Progress("It took too long."); err != nil {
-			return nil, err
-		}
-		return endTurn, call.Fail(nil)
-	}, handlers)
-	all := c.turn(acp.StopReasonEndTurn)
-	released, gone := 0, map[string]bool{}
-	for _, m := range c.Messages() {
-		if bytes.Contains(m.Line, []byte(`"terminal/release"`)) {
-			released++
-			_, id, _ := strings.Cut(string(m.Line), `"terminalId":"`)
-			id, _, _ = strings.Cut(id, `"`)
-			gone[id] = true
-		} else if bytes.Contains(m.Line, []byte(`"session/update"`)) {
-			for id := range gone {
-				if bytes.Contains(m.Line, []byte(id)) {
-					t.Errorf("shown after its release: %s", m.Line)
-				}
-			}
-		}
-	}
-	if released != 3 {
-		t.Errorf("%d terminals were released", released)
-	}
-	for _, call := range all {
-		want := acp.ToolCallStatusCompleted
-		if call.Title == "slow" {
-			want = acp.ToolCallStatusFailed
-		}
-		if shown := shows(call); call.Status != want || !strings.HasPrefix(shown[0], "terminal ") {
-			t.Errorf("%s is %s and shows %q", call.Title, call.Status, shown)
-		}
-	}
-
-	call := must.Get(agentkit.StartToolCall(t.Context(), &sink{}, "Tool"))(t)
-	if _, err := call.Run(t.Context(), &acp.CreateTerminalRequest{Command: "x"}); !errors.Is(err, acp.ErrUnsupported) {
-		t.Errorf("a session without terminals: %v", err)
-	}
-	must.Do(t, call.Close())
-}
 
 // Of much output, the text has the last 64 KiB, and it is not sent again for each line.
 func TestTerminalOutputIsBounded(t *testing.T) {
