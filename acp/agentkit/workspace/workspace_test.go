@@ -34,14 +34,14 @@ type turn = agentkit.Turn[*workspace.Workspace]
 
 // host is a client of an agent whose only prompt calls do.
 type host struct {
-	client *acp.ClientConn
-	calls  map[acp.ToolCallID]acp.ToolCall
-	asked  func() // is called when the agent asks for permission, which it gets; nil dismisses the question
+	calls map[acp.ToolCallID]acp.ToolCall
+	asked func() // is called when the agent asks for permission, which it gets; nil dismisses the question
 	// read, if set, replaces the client's method.
 	read func(context.Context, *acp.ClientSession, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error)
 }
 
 // during calls do in a turn of a session in dir, with a client that has files and terminals, or with one that has neither.
+// If do is nil, the session cannot be opened.
 func during(t *testing.T, bare bool, dir string, do func(ctx context.Context, t *turn) error) *host {
 	t.Helper()
 	h := &host{}
@@ -91,16 +91,20 @@ func (h *host) run(t *testing.T, bare bool, dir string, do func(ctx context.Cont
 	if h.read != nil {
 		handlers.ReadTextFile = h.read
 	}
-	var err error
-	if h.client, err = acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, nil), handlers, nil); err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, nil), handlers, nil))(t)
 	defer func() {
-		if err := errors.Join(h.client.Close(), <-served); err != nil {
+		if err := errors.Join(client.Close(), <-served); err != nil {
 			t.Error(err)
 		}
 	}()
-	s := must.Get(h.client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir}))(t)
+	s, err := client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir})
+	if do == nil {
+		if err == nil || !strings.Contains(err.Error(), "no such file") {
+			t.Errorf("opened in %s: %v", dir, err)
+		}
+		return
+	}
+	must.Do(t, err)
 	if _, err := s.Prompt(t.Context(), acp.TextBlock("Go")); err != nil {
 		t.Error(err)
 	}
@@ -323,34 +327,34 @@ func TestFIFO(t *testing.T) {
 	})
 }
 
+// swap calls do with 0, 1, 2 and so on, until stop is called.
+func swap(t *testing.T, do func(n int) error) (stop func()) {
+	var swaps sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	swaps.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			if err := do(n); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return func() {
+		cancel()
+		swaps.Wait()
+	}
+}
+
 // A link that takes the place of a directory or a file in the meantime does not lead a search out.
 func TestSearchWhileLinksChange(t *testing.T) {
 	unix(t)
 	dir, outside := t.TempDir(), t.TempDir()
 	put(t, outside, "a", "secret\n")
 	put(t, dir, "in/a", "public\n")
-	stop := make(chan struct{})
-	var swaps sync.WaitGroup
-	swaps.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			for _, err := range []error{
-				os.Rename(filepath.Join(dir, "in"), filepath.Join(dir, "kept")), os.Symlink(outside, filepath.Join(dir, "in")),
-				os.Remove(filepath.Join(dir, "in")), os.Rename(filepath.Join(dir, "kept"), filepath.Join(dir, "in")),
-			} {
-				if err != nil {
-					t.Error(err)
-				}
-			}
-		}
-	})
+	in, kept := filepath.Join(dir, "in"), filepath.Join(dir, "kept")
 	during(t, true, dir, func(ctx context.Context, turn *turn) error {
-		defer swaps.Wait()
-		defer close(stop)
+		defer swap(t, func(int) error {
+			return errors.Join(os.Rename(in, kept), os.Symlink(outside, in), os.Remove(in), os.Rename(kept, in))
+		})()
 		for range 300 {
 			if found, _ := turn.State.Search(ctx, "", "."); strings.Contains(found, "secret") {
 				t.Fatalf("found %q", found)
@@ -373,26 +377,14 @@ func TestHiddenWhileLinksChange(t *testing.T) {
 	for link, to := range map[string]string{"x": "own", "y": "own/a"} { // otherwise Write makes a directory x
 		must.Do(t, os.Symlink(to, filepath.Join(dir, link)))
 	}
-	stop := make(chan struct{})
-	var swaps sync.WaitGroup
-	swaps.Go(func() {
-		for n := 0; ; n++ {
-			select {
-			case <-stop:
-				return
-			default:
-			}
+	during(t, true, dir, func(ctx context.Context, turn *turn) error {
+		defer swap(t, func(n int) (err error) {
 			target, next := []string{"own", "free"}[n%2], filepath.Join(dir, "next")
 			for link, to := range map[string]string{"x": target, "y": target + "/a"} {
-				if err := errors.Join(os.Symlink(to, next), os.Rename(next, filepath.Join(dir, link))); err != nil {
-					t.Error(err)
-				}
+				err = errors.Join(err, os.Symlink(to, next), os.Rename(next, filepath.Join(dir, link)))
 			}
-		}
-	})
-	during(t, true, dir, func(ctx context.Context, turn *turn) error {
-		defer swaps.Wait()
-		defer close(stop)
+			return err
+		})()
 		w := turn.State
 		for n := range 800 {
 			read, _ := w.Read(ctx, "x/a", 0, 0)
@@ -459,6 +451,10 @@ func TestEditAndReplace(t *testing.T) {
 			if err := edit("a.txt", "two", "2", false); err == nil || !strings.Contains(err.Error(), "changed in the meantime") {
 				t.Errorf("changed in the meantime: %v", err)
 			}
+			h.asked = nil // and the question is dismissed, which leaves the file as it is
+			if err := edit("a.txt", "1", "x", true); !errors.Is(err, agentkit.ErrDismissed) {
+				t.Errorf("dismissed: %v", err)
+			}
 			h.asked = func() {}
 			return errors.Join(edit("a.txt", "1", "one", true), edit("a.txt", "2", "two", false), replace("sub/b.txt", "old"), replace("sub/b.txt", "new"))
 		})
@@ -474,25 +470,6 @@ func TestEditAndReplace(t *testing.T) {
 			if diff, ok := call.Content[0].Variant.(*acp.ToolCallContentDiff); !ok || !filepath.IsAbs(diff.Path) {
 				t.Errorf("%s shows %+v", call.Title, call.Content)
 			}
-		}
-	})
-}
-
-// A dismissed question leaves the file as it is.
-func TestEditDismissed(t *testing.T) {
-	both(t, func(t *testing.T, bare bool, dir string) {
-		put(t, dir, "a.txt", "one")
-		during(t, bare, dir, func(ctx context.Context, turn *turn) error {
-			err := turn.Tool(ctx, acp.ToolKindEdit, "Edit", func(call *agentkit.ToolCall) error {
-				return turn.State.Edit(ctx, call, "a.txt", "one", "two", false)
-			})
-			if !errors.Is(err, agentkit.ErrDismissed) {
-				t.Errorf("the edit ended with %v", err)
-			}
-			return err
-		})
-		if text, err := os.ReadFile(filepath.Join(dir, "a.txt")); string(text) != "one" || err != nil {
-			t.Errorf("the file has %q, %v", text, err)
 		}
 	})
 }
@@ -656,36 +633,7 @@ func TestAttach(t *testing.T) {
 	})
 }
 
-func TestOpenMissing(t *testing.T) {
-	sessions := agentkit.NewSessions(agentkit.Config[struct{}]{
-		Open: func(_ context.Context, s *agentkit.Session[struct{}], _ *agentkit.Opening) error {
-			_, err := workspace.Open(s, nil)
-			return err
-		},
-		Prompt: func(context.Context, *agentkit.Turn[struct{}], *acp.PromptRequest) (*acp.PromptResponse, error) {
-			return nil, nil
-		},
-	})
-	ours, theirs := acp.Pipe()
-	served := make(chan error, 1)
-	go func() { served <- sessions.Serve(context.Background(), theirs, nil) }()
-	c, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, nil), acp.ClientHandlers{
-		SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error { return nil },
-		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
-			return nil, acp.ErrMethodNotFound
-		},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: filepath.Join(t.TempDir(), "none")})
-	if err == nil || !strings.Contains(err.Error(), "no such file") {
-		t.Errorf("a directory that does not exist: %v", err)
-	}
-	if err := errors.Join(c.Close(), <-served); err != nil {
-		t.Error(err)
-	}
-}
+func TestOpenMissing(t *testing.T) { during(t, true, filepath.Join(t.TempDir(), "none"), nil) }
 
 func unix(t *testing.T) {
 	t.Helper()
