@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	_ "go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp" // the guide's program imports it
 
 	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"

@@ -275,15 +275,17 @@ func (p *pair) prompt(ctx context.Context, text string) error {
 	return err
 }
 
-// span is what of a span is shown.
+// span is what of a span is shown, or checked.
 type span struct {
-	service, name string
-	kind          trace.SpanKind
-	id, parent    string
-	traceID       string
-	start         int64
-	attributes    []string
-	status        string
+	Service, Name string
+	Kind          trace.SpanKind
+	ID, Parent    string
+	TraceID       string
+	Start         int64
+	Attributes    []string
+	Status        string
+	Events        []string
+	About         string // what the process says of itself
 }
 
 // tree draws spans as a tree, with attributes of times or without. Each root is a trace.
@@ -292,32 +294,32 @@ func tree(spans []span, times bool) string {
 	children := map[string][]span{}
 	ids := map[string]bool{}
 	for _, s := range spans {
-		ids[s.id] = true
+		ids[s.ID] = true
 	}
 	for _, s := range spans {
-		if !ids[s.parent] {
-			s.parent = ""
+		if !ids[s.Parent] {
+			s.Parent = ""
 		}
-		children[s.parent] = append(children[s.parent], s)
+		children[s.Parent] = append(children[s.Parent], s)
 	}
 	var draw func(parent, indent string)
 	draw = func(parent, indent string) {
 		siblings := children[parent]
-		slices.SortStableFunc(siblings, func(a, b span) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.name, b.name)) })
+		slices.SortStableFunc(siblings, func(a, b span) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Name, b.Name)) })
 		for _, s := range siblings {
-			fmt.Fprintf(&out, "%s%s %s %s%s\n", indent, s.service, strings.ToUpper(s.kind.String()), s.name, s.status)
-			slices.Sort(s.attributes)
-			for _, a := range s.attributes {
+			fmt.Fprintf(&out, "%s%s %s %s%s\n", indent, s.Service, strings.ToUpper(s.Kind.String()), s.Name, s.Status)
+			slices.Sort(s.Attributes)
+			for _, a := range s.Attributes {
 				key, value, _ := strings.Cut(a, "=")
 				switch {
 				case strings.HasPrefix(key, "acp.time_to_") && !times:
 					value = "…"
-				case key == "rpc.system" && value == "jsonrpc", key == "rpc.method" && value == s.name:
+				case key == "rpc.system" && value == "jsonrpc", key == "rpc.method" && value == s.Name:
 					continue
 				}
 				fmt.Fprintf(&out, "%s    %s=%s\n", indent, key, value)
 			}
-			draw(s.id, indent+"  ")
+			draw(s.ID, indent+"  ")
 		}
 	}
 	draw("", "")
@@ -346,14 +348,17 @@ func (o *observer) shown(service string) []span {
 	var all []span
 	for _, s := range o.spans.GetSpans() {
 		one := span{
-			service: service, name: s.Name, kind: s.SpanKind, id: s.SpanContext.SpanID().String(), parent: s.Parent.SpanID().String(),
-			start: s.StartTime.UnixNano(),
+			Service: service, Name: s.Name, Kind: s.SpanKind, ID: s.SpanContext.SpanID().String(), Parent: s.Parent.SpanID().String(),
+			TraceID: s.SpanContext.TraceID().String(), Start: s.StartTime.UnixNano(), About: s.Resource.String(),
 		}
 		for _, a := range s.Attributes {
-			one.attributes = append(one.attributes, string(a.Key)+"="+a.Value.String())
+			one.Attributes = append(one.Attributes, string(a.Key)+"="+a.Value.String())
 		}
 		if s.Status.Code.String() == "Error" {
-			one.status = strings.TrimSuffix(" ERROR "+s.Status.Description, " ")
+			one.Status = strings.TrimSuffix(" ERROR "+s.Status.Description, " ")
+		}
+		for _, e := range s.Events {
+			one.Events = append(one.Events, e.Name)
 		}
 		all = append(all, one)
 	}

@@ -106,7 +106,7 @@ func TestTEL3_TEL4_TypeScriptAgent(t *testing.T) {
 func TestTEL3_TypeScriptClient(t *testing.T) {
 	tier.Need(t, tier.Full)
 	dir := installed.Dir(t)
-	r := receive(t)
+	read := collect(t)
 	const meta = `{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","tracestate":"vendor=1","baggage":"team=tools","mine":{"n":1}}`
 	cmd := exec.Command("node", filepath.Join(dir, "echo-client.mjs"), meta, os.Args[0])
 	cmd.Env = append(os.Environ(), childVariable+"=agent", "OTEL_SERVICE_NAME=agent")
@@ -119,18 +119,16 @@ func TestTEL3_TypeScriptClient(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	var got seen
 	must.Do(t, json.Unmarshal([]byte(lines[len(lines)-1]), &got))
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	byName := map[string]span{}
-	for _, s := range r.spans {
-		byName[s.name] = s
+	for _, s := range read() {
+		byName[s.Name] = s
 	}
-	if turn := byName["session/prompt"]; turn.traceID != "0af7651916cd43dd8448eb211c80319c" || turn.parent != "b7ad6b7169203331" {
+	if turn := byName["session/prompt"]; turn.TraceID != "0af7651916cd43dd8448eb211c80319c" || turn.Parent != "b7ad6b7169203331" {
 		t.Errorf("the turn is %+v", turn)
 	}
 	for _, method := range []string{"session/request_permission", "fs/read_text_file"} {
 		parent := got.parentOf(t, method, 0)
-		if parent.SpanID().String() != byName[method].id || parent.TraceID().String() != "0af7651916cd43dd8448eb211c80319c" ||
+		if parent.SpanID().String() != byName[method].ID || parent.TraceID().String() != "0af7651916cd43dd8448eb211c80319c" ||
 			parent.TraceState().String() != "vendor=1" || got[method][0]["baggage"] != "team=tools" || len(got[method][0]) != 3 {
 			t.Errorf("%s: the client saw %v", method, got[method])
 		}
