@@ -110,7 +110,7 @@ func readAll(t *testing.T, store sessionstore.Store) kept {
 			if err != nil {
 				t.Fatal(err)
 			}
-			lines = append(lines, update.Variant.(*acp.SessionUpdateAgentMessageChunk).Content.Variant.(*acp.ContentBlockText).Text)
+			lines = append(lines, update.AgentText())
 		}
 		all[info.ID] = lines
 	}

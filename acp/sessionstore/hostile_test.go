@@ -139,79 +139,54 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// What a deletion has left that was cut off is removed.
-func TestLeftovers(t *testing.T) {
-	dir := t.TempDir()
-	store, reported := watched(t, dir, sessionstore.Options{})
-	create(t, store, "s", "one")
-	create(t, store, "t", "two")
-	must.Do(t, os.Remove(filepath.Join(dir, "s-s.json")))
-	if got := listed(t, store); !slices.Equal(got, []acp.SessionID{"t"}) {
-		t.Errorf("listed are %q", got)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "s-s.jsonl")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the updates of a session that is deleted: %v", err)
-	}
-	if reports := reported(); len(reports) != 0 {
-		t.Errorf("reported are %v", reports)
-	}
-}
-
-// What a creation or a change has left that was cut off is removed.
-func TestUnfinishedFiles(t *testing.T) {
-	dir := t.TempDir()
-	store, reported := watched(t, dir, sessionstore.Options{})
-	create(t, store, "s", "one")
-	unfinished := []string{filepath.Join(dir, "s-never.new"), filepath.Join(dir, "s-s.new"), filepath.Join(dir, "h-x.new")}
-	for _, path := range unfinished {
-		must.Do(t, os.WriteFile(path, []byte(`{"version":`), 0o600))
-	}
-	if got := listed(t, store); !slices.Equal(got, []acp.SessionID{"s"}) {
-		t.Errorf("listed are %q", got)
-	}
-	for _, path := range unfinished {
-		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s is still there: %v", filepath.Base(path), err)
-		}
-	}
-	if got := readAll(t, store)["s"]; !slices.Equal(got, []string{"", "one"}) {
-		t.Errorf("there is %q", got)
-	}
-	if reports := reported(); len(reports) != 0 {
-		t.Errorf("reported are %v", reports)
-	}
-}
-
-// A list neither waits for who is changing a session, whose leftovers it would remove, nor forgets them.
-func TestLeftoversOfABusySession(t *testing.T) {
-	dir := t.TempDir()
-	store, reported := watched(t, dir, sessionstore.Options{LockTime: time.Hour})
-	create(t, store, "s", "one")
-	orphan := filepath.Join(dir, "s-gone.jsonl")
-	must.Do(t, os.WriteFile(orphan, []byte("{}\n"), 0o600))
-	locks, err := filepath.Glob(filepath.Join(dir, "lock-*"))
-	if err != nil || len(locks) == 0 {
-		t.Fatal(locks, err)
+// holdLocks holds the locks of a store, as another process does that changes all of its sessions.
+func holdLocks(t *testing.T, dir string) (release func()) {
+	t.Helper()
+	locks := must.Get(filepath.Glob(filepath.Join(dir, "lock-*")))(t)
+	if len(locks) == 0 {
+		t.Fatal("there are no locks")
 	}
 	var held []*filelock.Lock
 	for _, path := range locks {
-		lock := must.Get(filelock.Try(path))(t)
-		held = append(held, lock)
+		held = append(held, must.Get(filelock.Try(path))(t))
 	}
-	for range 2 {
+	return func() {
+		for _, lock := range held {
+			must.Do(t, lock.Unlock())
+		}
+	}
+}
+
+// What a creation, a change or a deletion has left that was cut off is removed. A list neither waits for who is changing
+// a session, whose leftovers it would remove, nor forgets them.
+func TestLeftovers(t *testing.T) {
+	dir := t.TempDir()
+	store, reported := watched(t, dir, sessionstore.Options{LockTime: time.Hour})
+	create(t, store, "s", "one")
+	create(t, store, "deleted", "two")
+	must.Do(t, os.Remove(filepath.Join(dir, "s-deleted.json")))
+	leftovers := []string{"s-deleted.jsonl", "s-gone.jsonl", "s-never.new", "s-s.new", "h-x.new"}
+	for _, name := range leftovers[1:] {
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte("{}\n"), 0o600))
+	}
+	list := func(there bool) {
+		t.Helper()
 		if got := listed(t, store); !slices.Equal(got, []acp.SessionID{"s"}) {
 			t.Errorf("listed are %q", got)
 		}
+		for _, name := range leftovers {
+			if _, err := os.Stat(filepath.Join(dir, name)); there && err != nil || !there && !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
 	}
-	if _, err := os.Stat(orphan); err != nil {
-		t.Errorf("removed from a session that is being changed: %v", err)
-	}
-	for _, lock := range held {
-		must.Do(t, lock.Unlock())
-	}
-	listed(t, store)
-	if _, err := os.Stat(orphan); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it is still there: %v", err)
+	release := holdLocks(t, dir)
+	list(true)
+	list(true)
+	release()
+	list(false)
+	if got := readAll(t, store)["s"]; !slices.Equal(got, []string{"", "one"}) {
+		t.Errorf("there is %q", got)
 	}
 	if reports := reported(); len(reports) != 0 {
 		t.Errorf("reported are %v", reports)
@@ -224,16 +199,13 @@ func TestLeftoverStays(t *testing.T) {
 	store, reported := watched(t, dir, sessionstore.Options{})
 	create(t, store, "s", "one")
 	orphan := filepath.Join(dir, "s-gone.jsonl")
-	must.Do(t, os.WriteFile(orphan, []byte("{}\n"), 0o600))
-	sessionstore.Cut(store, func(file *os.File, _ int64, _ []byte) { // as if the system refused
+	sessionstore.Cut(store, func(*os.File, int64, []byte) { // as if the system refused
 		if err := errors.Join(os.RemoveAll(orphan), os.MkdirAll(filepath.Join(orphan, "x"), 0o700)); err != nil {
 			t.Error(err)
 		}
 	})
-	for n := range 3 {
-		if n > 0 {
-			must.Do(t, errors.Join(os.RemoveAll(orphan), os.WriteFile(orphan, nil, 0o600)))
-		}
+	for range 3 {
+		must.Do(t, errors.Join(os.RemoveAll(orphan), os.WriteFile(orphan, nil, 0o600)))
 		if got := listed(t, store); !slices.Equal(got, []acp.SessionID{"s"}) {
 			t.Errorf("listed are %q", got)
 		}
@@ -306,15 +278,7 @@ func TestLockTime(t *testing.T) {
 	dir := t.TempDir()
 	store, _ := watched(t, dir, sessionstore.Options{LockTime: 20 * time.Millisecond})
 	create(t, store, "s")
-	locks, err := filepath.Glob(filepath.Join(dir, "lock-*"))
-	if err != nil || len(locks) == 0 {
-		t.Fatal(locks, err)
-	}
-	var held []*filelock.Lock
-	for _, path := range locks {
-		lock := must.Get(filelock.Try(path))(t)
-		held = append(held, lock)
-	}
+	release := holdLocks(t, dir)
 	if err := store.Append(t.Context(), "s", acp.AgentMessageText("x")); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("appending to a session that is held: %v", err)
 	}
@@ -327,9 +291,7 @@ func TestLockTime(t *testing.T) {
 	}
 	done := make(chan error)
 	go func() { done <- patient.Append(t.Context(), "s", acp.AgentMessageText("y")) }()
-	for _, lock := range held {
-		must.Do(t, lock.Unlock())
-	}
+	release()
 	if err := <-done; err != nil {
 		t.Errorf("when it is free: %v", err)
 	}
@@ -392,10 +354,8 @@ func TestFormat(t *testing.T) {
 // A session that cannot be deleted keeps what it has.
 func TestDeletionFails(t *testing.T) {
 	dir := t.TempDir()
-	store := open(t, dir)
-	defer store.Close()
-	must.Do(t, store.Create(t.Context(), sessionstore.Record{Info: sessionstore.Info{ID: "a"}}))
-	must.Do(t, store.Append(t.Context(), "a", acp.AgentMessageText("kept")))
+	store, _ := watched(t, dir, sessionstore.Options{})
+	create(t, store, "a", "kept")
 	// A folder with something in it cannot be removed.
 	head := filepath.Join(dir, "s-a.json")
 	must.Do(t, os.Rename(head, head+".old"))
@@ -405,14 +365,7 @@ func TestDeletionFails(t *testing.T) {
 	}
 	must.Do(t, os.RemoveAll(head))
 	must.Do(t, os.Rename(head+".old", head))
-	n := 0
-	for _, err := range store.Updates(t.Context(), "a") {
-		if err != nil {
-			t.Error(err)
-		}
-		n++
-	}
-	if n != 1 {
-		t.Errorf("%d updates are left", n)
+	if got := readAll(t, store)["a"]; !slices.Equal(got, []string{"", "kept"}) {
+		t.Errorf("there is %q", got)
 	}
 }
