@@ -392,7 +392,7 @@ func (p *painter) subagent(s *view.Subagent, unfolded bool, width int) []line {
 	}
 	out := l.wrap(width, nil)
 	if d := s.Description.Value(); d != "" {
-		out = append(out, wrapAll(paragraph(d, p.dim), width, "  ")...)
+		out = append(out, wrapAll(indent, paragraph(d, p.dim), width)...)
 	}
 	if unfolded {
 		out = append(out, line{{"  session " + label(string(s.SessionID)), p.dim}}.wrap(width, nil)...)
@@ -462,9 +462,9 @@ func (p *painter) notice(n *view.Notice, width int) []line {
 	}
 	l := line{{p.marks.notice + " ", s}, {label(cmp.Or(string(n.Severity), "notice")) + ": ", s},
 		{label(n.Title), p.strong}}
-	out := l.wrap(width, line{{"  ", style{}}})
+	out := l.wrap(width, indent)
 	if d := n.Description.Value(); d != "" {
-		out = append(out, wrapAll(paragraph(d, p.text), width, "  ")...)
+		out = append(out, wrapAll(indent, paragraph(d, p.text), width)...)
 	}
 	return out
 }
@@ -499,16 +499,6 @@ func typeIn(raw []byte) string {
 	}
 	_ = json.Unmarshal(raw, &tagged) // what has none is shown without
 	return tagged.Type
-}
-
-// wrapAll wraps lines with an indentation.
-func wrapAll(lines []line, width int, indent string) []line {
-	var out []line
-	prefix := line{{indent, style{}}}
-	for _, l := range lines {
-		out = append(out, wrapBehind(prefix, prefix, l, width)...)
-	}
-	return out
 }
 
 // Plan returns the agent's plans as at most height lines; none if there is no plan. If there is not enough room, it

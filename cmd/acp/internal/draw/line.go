@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"image/color"
 	"io"
+	"iter"
 	"strings"
 	"sync"
 	"time"
@@ -53,13 +54,22 @@ func next(text string) (cluster, rest string, width int) {
 	return cluster, rest, max(width, ansi.StringWidthWc(cluster))
 }
 
+// characters yields the characters of a text as next splits them off, with their widths.
+func characters(text string) iter.Seq2[string, int] {
+	return func(yield func(string, int) bool) {
+		for len(text) > 0 {
+			cluster, rest, width := next(text)
+			if text = rest; !yield(cluster, width) {
+				return
+			}
+		}
+	}
+}
+
 // textWidth returns the maximum width of a clean text in columns.
-func textWidth(text string) int {
-	n := 0
-	for len(text) > 0 {
-		_, rest, w := next(text)
-		n += w
-		text = rest
+func textWidth(text string) (n int) {
+	for _, width := range characters(text) {
+		n += width
 	}
 	return n
 }
@@ -143,9 +153,7 @@ type cell struct {
 
 func (l line) cells(yield func(cell) bool) {
 	for _, s := range l {
-		for text := s.text; len(text) > 0; {
-			cluster, rest, width := next(text)
-			text = rest
+		for cluster, width := range characters(s.text) {
 			if !yield(cell{cluster, width, s.style}) {
 				return
 			}
@@ -315,30 +323,34 @@ func parse(text string) []line {
 		out []line
 		b   builder
 		now style
-		p   = ansi.GetParser()
 	)
-	defer ansi.PutParser(p)
-	var state byte
-	for len(text) > 0 {
-		seq, _, n, after := ansi.DecodeSequence(text, state, p)
-		if n <= 0 {
-			break
-		}
-		state, text = after, text[n:]
+	decode(text, func(seq string, p *ansi.Parser) {
 		switch {
 		case seq == "\n":
 			out = append(out, b.take())
 		case isSequence(seq):
 			apply(&now, seq, p) // other sequences are dropped
 		default:
-			for clean := clean(seq); len(clean) > 0; {
-				cluster, rest, width := next(clean)
+			for cluster, width := range characters(clean(seq)) {
 				b.add(cluster, width, now)
-				clean = rest
 			}
 		}
-	}
+	})
 	return append(out, b.take())
+}
+
+// decode calls use for each sequence and each character of a text, with the parser that has read it.
+func decode(text string, use func(seq string, p *ansi.Parser)) {
+	p := ansi.GetParser()
+	defer ansi.PutParser(p)
+	for state := byte(0); len(text) > 0; {
+		seq, _, n, after := ansi.DecodeSequence(text, state, p)
+		if n <= 0 {
+			return
+		}
+		state, text = after, text[n:]
+		use(seq, p)
+	}
 }
 
 // isSequence reports whether a text that was decoded as a unit is an escape sequence, complete or not.
@@ -361,23 +373,18 @@ func clean(text string) string {
 	}
 	var b strings.Builder
 	column := 0
-	for len(text) > 0 {
-		switch text[0] {
-		case '\t':
-			n := tabWidth - column%tabWidth
-			b.WriteString("    "[:n])
-			column += n
-			text = text[1:]
-		case '\n':
+	for cluster, width := range characters(text) {
+		switch cluster {
+		case "\t":
+			width = tabWidth - column%tabWidth
+			b.WriteString("    "[:width])
+		case "\n":
 			b.WriteByte('\n')
-			column = 0
-			text = text[1:]
+			column, width = 0, 0
 		default:
-			cluster, rest, width := next(text)
 			b.WriteString(cluster)
-			column += width
-			text = rest
 		}
+		column += width
 	}
 	return b.String()
 }
@@ -565,10 +572,16 @@ func styleOf(entry chroma.StyleEntry) style {
 // codeBlock draws code with a bar on the left. Long lines are wrapped.
 func (p *painter) codeBlock(text, info string, width int) []line {
 	language, _, _ := strings.Cut(strings.TrimSpace(info), " ")
-	var out []line
-	bar := line{{p.marks.vertical + " ", p.dim}}
-	for _, l := range p.highlight(text, language, "") {
-		out = append(out, wrapBehind(bar, bar, l, width)...)
+	return wrapAll(line{{p.marks.vertical + " ", p.dim}}, p.highlight(text, language, ""), width)
+}
+
+// indent is the beginning of lines that belong to the one above.
+var indent = line{{"  ", style{}}}
+
+// wrapAll draws lines after a prefix.
+func wrapAll(prefix line, lines []line, width int) (out []line) {
+	for _, l := range lines {
+		out = append(out, wrapBehind(prefix, prefix, l, width)...)
 	}
 	return out
 }

@@ -30,7 +30,7 @@ import (
 type painter struct {
 	*Theme
 	renderers map[int]goldmark.Markdown // by width
-	terminal  func(id string) (Output, bool)
+	terminal  func(acp.TerminalID) (Output, bool)
 	elapsed   func(acp.ToolCallID) time.Duration // nil to show no times
 	took      func(turn int) time.Duration
 }
@@ -394,7 +394,7 @@ const maxText = 1 << 20
 
 // content draws a content block.
 func (p *painter) content(b acp.ContentBlock, width int) []line {
-	one := func(l line) []line { return l.wrap(width, line{{"  ", style{}}}) }
+	one := func(l line) []line { return l.wrap(width, indent) }
 	named := func(kind, name, mime string, bytes int64) line {
 		l := line{{p.marks.bullet + " " + kind, p.accent}}
 		if name != "" {
@@ -438,7 +438,7 @@ func (p *painter) content(b acp.ContentBlock, width int) []line {
 		l.add("  "+label(v.URI), p.accent)
 		out := one(l)
 		if d := v.Description.Value(); d != "" {
-			out = append(out, wrapAll(paragraph(d, p.dim), width, "  ")...)
+			out = append(out, wrapAll(indent, paragraph(d, p.dim), width)...)
 		}
 		return out
 	default:

@@ -96,43 +96,29 @@ func newTheme(s styling, m marks, config glamour.StyleConfig, code string) *Them
 
 // Dark is the theme for terminals with a dark background.
 func Dark() *Theme {
-	config := *styles.DefaultStyles[styles.DarkStyle]
-	t := newTheme(stylesAll, unicodeMarks, config, "github-dark")
-	title := "39"
-	t.markdown.H1.Color = &title
-	t.dim = style{Fg: palette(245)}
-	t.strong = style{Attrs: bold}
-	t.user = style{Fg: palette(117)}
-	t.thought = style{Fg: palette(245), Attrs: italic}
-	t.accent = style{Fg: palette(39)}
-	t.title = style{Fg: palette(39), Attrs: bold}
-	t.good = style{Fg: palette(78)}
-	t.bad = style{Fg: palette(203)}
-	t.warn = style{Fg: palette(214)}
-	t.added = style{Bg: lipgloss.Color("#12351f")}
-	t.removed = style{Bg: lipgloss.Color("#42181c")}
-	t.hunk = style{Fg: palette(75)}
-	return t
+	return colored(styles.DarkStyle, "github-dark", "#12351f", "#42181c",
+		palette{dim: "245", user: "117", accent: "39", good: "78", bad: "203", warn: "214", hunk: "75"})
 }
 
 // Light is the theme for terminals with a light background.
 func Light() *Theme {
-	config := *styles.DefaultStyles[styles.LightStyle]
-	t := newTheme(stylesAll, unicodeMarks, config, "github")
-	title := "27"
-	t.markdown.H1.Color = &title
-	t.dim = style{Fg: palette(242)}
+	return colored(styles.LightStyle, "github", "#dafbe1", "#ffebe9",
+		palette{dim: "242", user: "25", accent: "27", good: "28", bad: "160", warn: "130", hunk: "25"})
+}
+
+// palette are the numbers of colors.
+type palette struct{ dim, user, accent, good, bad, warn, hunk string }
+
+// colored returns a theme with the colors of text, and the backgrounds of added and removed lines.
+func colored(markdown, code, added, removed string, p palette) *Theme {
+	t := newTheme(stylesAll, unicodeMarks, *styles.DefaultStyles[markdown], code)
+	t.markdown.H1.Color = &p.accent
+	fg := func(number string) style { return style{Fg: lipgloss.Color(number)} }
+	t.dim, t.thought = fg(p.dim), style{Fg: lipgloss.Color(p.dim), Attrs: italic}
+	t.accent, t.title = fg(p.accent), style{Fg: lipgloss.Color(p.accent), Attrs: bold}
+	t.user, t.good, t.bad, t.warn, t.hunk = fg(p.user), fg(p.good), fg(p.bad), fg(p.warn), fg(p.hunk)
 	t.strong = style{Attrs: bold}
-	t.user = style{Fg: palette(25)}
-	t.thought = style{Fg: palette(242), Attrs: italic}
-	t.accent = style{Fg: palette(27)}
-	t.title = style{Fg: palette(27), Attrs: bold}
-	t.good = style{Fg: palette(28)}
-	t.bad = style{Fg: palette(160)}
-	t.warn = style{Fg: palette(130)}
-	t.added = style{Bg: lipgloss.Color("#dafbe1")}
-	t.removed = style{Bg: lipgloss.Color("#ffebe9")}
-	t.hunk = style{Fg: palette(25)}
+	t.added, t.removed = style{Bg: lipgloss.Color(added)}, style{Bg: lipgloss.Color(removed)}
 	return t
 }
 
@@ -170,8 +156,6 @@ const (
 	reverse = uv.AttrReverse
 	shown   = bold | faint | italic | reverse | uv.AttrStrikethrough
 )
-
-func palette(n uint8) ansi.IndexedColor { return ansi.IndexedColor(n) }
 
 // merge returns a style overridden by what top sets.
 func merge(s, top style) style {

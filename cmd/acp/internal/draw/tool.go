@@ -43,7 +43,7 @@ func toolParts(c *view.ToolCall, unfolded bool) []part {
 		if c.Call.Status == acp.ToolCallStatusInProgress && !c.Unfinished && !c.Cancelled {
 			for _, content := range c.Call.Content {
 				if v, ok := content.Variant.(*acp.ToolCallContentTerminal); ok {
-					add(func(p *painter, width int) []line { return p.lastOutput(string(v.TerminalID), maxLiveLines, width) })
+					add(func(p *painter, width int) []line { return p.lastOutput(v.TerminalID, maxLiveLines, width) })
 				}
 			}
 		}
@@ -103,7 +103,7 @@ func (p *painter) failure(c *view.ToolCall, width int) []line {
 	for _, content := range slices.Backward(c.Call.Content) {
 		switch v := content.Variant.(type) {
 		case *acp.ToolCallContentTerminal:
-			if out := p.lastOutput(string(v.TerminalID), maxFailure, width); len(out) > 0 {
+			if out := p.lastOutput(v.TerminalID, maxFailure, width); len(out) > 0 {
 				return out
 			}
 		case *acp.ToolCallContentContent:
@@ -211,7 +211,7 @@ func (p *painter) toolLine(c *view.ToolCall, unfolded bool, width int) []line {
 		return []line{l.clip(width, p.marks.ellipsis)}
 	}
 	l = append(l, took...)
-	return l.wrap(width, line{{"  ", style{}}})
+	return l.wrap(width, indent)
 }
 
 func toolTitle(c *acp.ToolCall) string {
@@ -249,11 +249,11 @@ func (p *painter) toolFacts(c *acp.ToolCall, width int) []line {
 	var out []line
 	fact := func(name, value string) {
 		if value != "" {
-			out = append(out, line{{name + " ", p.dim}, {label(value), p.text}}.wrap(width, line{{"  ", style{}}})...)
+			out = append(out, line{{name + " ", p.dim}, {label(value), p.text}}.wrap(width, indent)...)
 		}
 	}
 	if strings.Contains(strings.TrimSpace(c.Title), "\n") {
-		out = append(out, wrapAll(paragraph(c.Title, p.text), width, "")...)
+		out = append(out, wrapAll(nil, paragraph(c.Title, p.text), width)...)
 	}
 	if name := c.Name.Value(); name != c.Title {
 		fact("tool", name)
@@ -288,7 +288,7 @@ func (p *painter) permissionLine(perm *view.Permission, width int) []line {
 		}
 		l.add(text, s)
 	}
-	return l.wrap(width, line{{"  ", style{}}})
+	return l.wrap(width, indent)
 }
 
 // permissionText returns the answer without a style.
@@ -308,7 +308,7 @@ func (p *painter) toolContent(c acp.ToolCallContent, maxLines, width int) []line
 	case *acp.ToolCallContentDiff:
 		return p.diff((*acp.Diff)(v), maxLines, width)
 	case *acp.ToolCallContentTerminal:
-		return p.terminalBlock(string(v.TerminalID), width)
+		return p.terminalBlock(v.TerminalID, width)
 	default:
 		return p.unknownContent(c, true, width)
 	}
@@ -318,9 +318,7 @@ func (p *painter) toolContent(c acp.ToolCallContent, maxLines, width int) []line
 func ToolCall(t *Theme, c *view.ToolCall, unfolded bool, terminal func(acp.TerminalID) (Output, bool),
 	width int) []string {
 	p := newPainter(t)
-	if terminal != nil {
-		p.terminal = func(id string) (Output, bool) { return terminal(acp.TerminalID(id)) }
-	}
+	p.terminal = terminal
 	var out []line
 	for _, part := range toolParts(c, unfolded) {
 		out = append(out, part.draw(p, width)...)
@@ -451,7 +449,7 @@ func (p *painter) diff(d *acp.Diff, maxLines, width int) []line {
 	for _, note := range h.notes {
 		words += ", " + note
 	}
-	out := line{{label(d.Path), p.strong}, {"  " + words, p.dim}}.wrap(width, line{{"  ", style{}}})
+	out := line{{label(d.Path), p.strong}, {"  " + words, p.dim}}.wrap(width, indent)
 
 	lines, left := h.limited(maxLines)
 	p.highlightDiff(lines, d.Path, maxLines > maxDiffLines)
@@ -626,17 +624,7 @@ func terminalLines(output string) (lines []line, dropped int) {
 		dropped = 1
 	}
 	s := &screen{lines: [][]cell{nil}}
-	p := ansi.GetParser()
-	defer ansi.PutParser(p)
-	var state byte
-	for len(output) > 0 {
-		seq, _, n, after := ansi.DecodeSequence(output, state, p)
-		if n <= 0 {
-			break
-		}
-		state, output = after, output[n:]
-		s.write(seq, p)
-	}
+	decode(output, s.write)
 	for _, cells := range s.lines {
 		var b builder
 		for _, c := range cells {
@@ -687,9 +675,7 @@ func (s *screen) write(seq string, p *ansi.Parser) {
 	if !utf8.ValidString(seq) {
 		seq = "\ufffd"
 	}
-	for text := clean(seq); len(text) > 0; {
-		cluster, rest, width := next(text)
-		text = rest
+	for cluster, width := range characters(clean(seq)) {
 		s.put(cell{cluster, width, s.style})
 	}
 }
@@ -774,13 +760,13 @@ func (s *screen) control(seq string, p *ansi.Parser) {
 }
 
 // terminalBlock draws the output of a terminal of a tool call.
-func (p *painter) terminalBlock(id string, width int) []line {
+func (p *painter) terminalBlock(id acp.TerminalID, width int) []line {
 	if p.terminal == nil {
-		return line{{"terminal " + label(id), p.dim}}.wrap(width, nil)
+		return line{{"terminal " + label(string(id)), p.dim}}.wrap(width, nil)
 	}
 	out, ok := p.terminal(id)
 	if !ok {
-		return line{{"terminal " + label(id) + ": not known", p.dim}}.wrap(width, nil)
+		return line{{"terminal " + label(string(id)) + ": not known", p.dim}}.wrap(width, nil)
 	}
 	return p.output(out, width)
 }
@@ -789,7 +775,7 @@ func (p *painter) terminalBlock(id string, width int) []line {
 const maxLiveLines = 6
 
 // lastOutput draws the last n lines of a known terminal.
-func (p *painter) lastOutput(id string, n, width int) []line {
+func (p *painter) lastOutput(id acp.TerminalID, n, width int) []line {
 	if p.terminal == nil {
 		return nil
 	}
@@ -841,9 +827,7 @@ type PermissionText struct {
 // Permission draws a permission question with all that is known of the tool call. There may be many lines.
 func Permission(q *view.Question, t *Theme, terminal func(acp.TerminalID) (Output, bool), width int) PermissionText {
 	p := newPainter(t)
-	if terminal != nil {
-		p.terminal = func(id string) (Output, bool) { return terminal(acp.TerminalID(id)) }
-	}
+	p.terminal = terminal
 	var head, body []line
 	said := func(name string, lines []line) {
 		if len(body) > 0 {
@@ -852,10 +836,7 @@ func Permission(q *view.Question, t *Theme, terminal func(acp.TerminalID) (Outpu
 		if name != "" {
 			body = append(body, line{{name, p.dim}})
 		}
-		bar := line{{p.marks.vertical + " ", p.dim}}
-		for _, l := range lines {
-			body = append(body, wrapBehind(bar, bar, l, width)...)
-		}
+		body = append(body, wrapAll(line{{p.marks.vertical + " ", p.dim}}, lines, width)...)
 	}
 	var cut []func() // draws in the body what was cut off in the head
 	add := func(f view.Fact) {

@@ -77,10 +77,7 @@ func (t *Transcript) forget() {
 // SetTheme changes the theme.
 func (t *Transcript) SetTheme(theme *Theme) {
 	t.p = newPainter(theme)
-	t.p.elapsed, t.p.took = t.opts.Elapsed, t.opts.Took
-	if t.opts.Terminal != nil {
-		t.p.terminal = func(id string) (Output, bool) { return t.opts.Terminal(acp.TerminalID(id)) }
-	}
+	t.p.terminal, t.p.elapsed, t.p.took = t.opts.Terminal, t.opts.Elapsed, t.opts.Took
 	t.undraw()
 }
 
