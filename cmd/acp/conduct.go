@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -19,6 +18,7 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
 	"github.com/acpgo/sdk/cmd/acp/internal/gateway"
+	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/internal/plain"
 )
 
@@ -38,10 +38,10 @@ func newConductCommand(p *program) *cobra.Command {
 		Short: "Be an agent with proxies in front of it, on standard input and output",
 		Long: `Be an agent with proxies in front of it, on standard input and output: for editors that start agents as commands.
 
-Each PROXY is a command line in one argument: a program that speaks proxy/initialize and proxy/successor, which are a
-draft of the protocol. The client talks to the first proxy, and the last one talks to the agent. The agent is a command
-behind --, or a name of the configuration or of the registry or a URL (--agent). Without an agent the chain is itself
-a proxy, and can be one in another chain.
+Each PROXY is a command line in one argument, split into words as a shell does: a program that speaks
+proxy/initialize and proxy/successor, which are a draft of the protocol. The client talks to the first proxy, and the
+last one talks to the agent. The agent is a command behind --, or a name of the configuration or of the registry or a
+URL (--agent). Without an agent the chain is itself a proxy, and can be one in another chain.
 
 Clients trust the agents that they start as commands. So the requests of an agent at a URL for the client's files and
 terminals are refused, unless --remote-files and --remote-terminals let them pass; then the client decides.
@@ -101,7 +101,7 @@ func conductChain(p *program, f *conductFlags, lines, command []string) (err err
 	ch.resolver.Logger = (&serveFlags{}).logger(ch.stderr)
 	var proxies []conduct.Component
 	for i, line := range lines {
-		words, err := splitCommand(line)
+		words, err := input.Words(line)
 		if err != nil {
 			return usagef("%q: %w", line, err)
 		}
@@ -199,43 +199,4 @@ func (l *lockedWriter) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.w.Write(b)
-}
-
-// splitCommand splits a command line into words at spaces, except in quotes and behind backslashes. Within single
-// quotes a backslash stands for itself, and so it does on Windows, where it is in paths.
-func splitCommand(line string) (words []string, err error) {
-	var word strings.Builder
-	begun, quote := false, rune(0)
-	escaped := false
-	for _, r := range line {
-		switch {
-		case escaped:
-			word.WriteRune(r)
-			escaped = false
-		case r == '\\' && quote != '\'' && os.PathSeparator != '\\':
-			escaped, begun = true, true
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote != 0:
-			word.WriteRune(r)
-		case r == '\'' || r == '"':
-			quote, begun = r, true
-		case r == ' ' || r == '\t' || r == '\n':
-			if begun {
-				words = append(words, word.String())
-				word.Reset()
-				begun = false
-			}
-		default:
-			word.WriteRune(r)
-			begun = true
-		}
-	}
-	if quote != 0 || escaped {
-		return nil, errors.New("a quote or backslash has no end")
-	}
-	if begun {
-		words = append(words, word.String())
-	}
-	return words, nil
 }

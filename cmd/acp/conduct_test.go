@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"testing"
 )
 
 // passer is a proxy that changes nothing, and does not use this module. Its arguments, which it says on standard error,
@@ -92,33 +91,4 @@ func passOn(args []string) error {
 		}
 	}
 	return lines.Err()
-}
-
-func TestSplitCommand(t *testing.T) {
-	for line, want := range map[string][]string{
-		"":                         nil,
-		" a  b\tc\n":               {"a", "b", "c"},
-		`a 'b c' "d e"f`:           {"a", "b c", "d ef"},
-		`'' ""`:                    {"", ""},
-		`"it's" 'a"b'`:             {"it's", `a"b`},
-		`--file="a b" --x='$HOME'`: {"--file=a b", "--x=$HOME"},
-	} {
-		got, err := splitCommand(line)
-		if !slices.Equal(got, want) || err != nil {
-			t.Errorf("%q: %q, %v, want %q", line, got, err, want)
-		}
-	}
-	for _, line := range []string{`"open`, `it's`} {
-		if got, err := splitCommand(line); err == nil {
-			t.Errorf("%q: %q", line, got)
-		}
-	}
-	if os.PathSeparator == '/' {
-		if got, err := splitCommand(`a\ b \\ '\' "\""`); !slices.Equal(got, []string{"a b", `\`, `\`, `"`}) || err != nil {
-			t.Errorf("%q, %v", got, err)
-		}
-		if _, err := splitCommand(`a\`); err == nil {
-			t.Error("a backslash at the end is no error")
-		}
-	}
 }

@@ -2,8 +2,21 @@ package input
 
 import (
 	"bytes"
+	"os"
+	"strings"
 	"sync"
+
+	"mvdan.cc/sh/v3/shell"
 )
+
+// Words splits a command line into words, and replaces variables in it, as a shell does. On Windows a backslash stands
+// for itself, because it is in paths.
+func Words(line string) ([]string, error) {
+	if os.PathSeparator == '\\' {
+		line = strings.ReplaceAll(line, `\`, `\\`)
+	}
+	return shell.Fields(line, nil)
+}
 
 // Lines passes on what is written to it line by line. It may be used concurrently.
 type Lines struct {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/conformance/recording/relay"
@@ -63,7 +64,12 @@ func (in *Inspection) start() (*live, error) {
 	if err != nil {
 		return nil, err
 	}
-	stderr := &stderrLines{source: s}
+	stderr := &input.Lines{Most: maxStderr, Line: func(line string, lost int) {
+		s.happens(recording.Entry{Kind: recording.KindStderr, Direction: conformance.ToClient, Line: []byte(line)}, false)
+		if lost > 0 {
+			s.note(fmt.Errorf("%d bytes of this line of standard error are not kept", lost))
+		}
+	}}
 	fail := func(err error) (*live, error) {
 		s.note(fmt.Errorf("the agent was not started: %w", err))
 		s.end(true)
@@ -115,7 +121,7 @@ func (in *Inspection) connected(id string) (*live, error) {
 }
 
 // read reads what the agent writes until its end.
-func (l *live) read(stderr *stderrLines) {
+func (l *live) read(stderr *input.Lines) {
 	stop := context.AfterFunc(l.in.context, func() { _ = l.stream.Close() }) // the agent's end is recorded below
 	defer stop()
 	var end recording.End
@@ -148,7 +154,7 @@ func (l *live) read(stderr *stderrLines) {
 	}
 	close(l.ended)
 	_ = l.stream.Close() // the end of the agent is known
-	stderr.flush()
+	stderr.Flush()
 	if err := l.serves.close(); err != nil {
 		l.source.note(err)
 	}
@@ -291,68 +297,32 @@ func (l *live) answer(line []byte, row int) {
 	}
 	at := shown{row, l.source.masks(line)} // line is valid only until the next one is read
 	l.serves.run(func(ctx context.Context) {
-		var answer struct {
-			JSONRPC string          `json:"jsonrpc"`
-			ID      json.RawMessage `json:"id"`
-			Result  any             `json:"result,omitempty"`
-			Error   *rpc.Error      `json:"error,omitempty"`
-		}
-		answer.JSONRPC, answer.ID = "2.0", m.ID
 		result, err := do(context.WithValue(ctx, shownKey{}, at), m.Params)
-		if err != nil {
-			answer.Error = rpc.ErrorOf(err)
-		} else {
-			answer.Result = result
-		}
-		text, err := json.Marshal(answer)
-		if err == nil {
-			err = l.send(text, true)
-		}
-		if err != nil && !errors.Is(err, errNotLive) {
+		if err := l.respond(m.ID, result, err, true); err != nil && !errors.Is(err, errNotLive) {
 			l.source.note(err)
 		}
 	})
 }
 
-// stderrLines adds the lines of standard error to a source.
-type stderrLines struct {
-	source *source
-	mu     sync.Mutex
-	rest   []byte
+// respond answers a request of the agent: with a result, unless it has failed.
+func (l *live) respond(id json.RawMessage, result any, failed error, auto bool) error {
+	answer := struct {
+		JSONRPC string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Result  any             `json:"result,omitempty"`
+		Error   *rpc.Error      `json:"error,omitempty"`
+	}{JSONRPC: "2.0", ID: id}
+	if failed != nil {
+		answer.Error = rpc.ErrorOf(failed)
+	} else {
+		answer.Result = result
+	}
+	line, err := json.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	return l.send(line, auto)
 }
 
 // maxStderr bounds a line of standard error.
 const maxStderr = 1 << 20
-
-func (w *stderrLines) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.rest = append(w.rest, b...)
-	for {
-		i := bytes.IndexByte(w.rest, '\n')
-		if i < 0 && len(w.rest) < maxStderr {
-			return len(b), nil
-		}
-		if i < 0 {
-			i = len(w.rest) - 1
-			w.add(w.rest)
-		} else {
-			w.add(w.rest[:i])
-		}
-		w.rest = w.rest[:copy(w.rest, w.rest[i+1:])]
-	}
-}
-
-func (w *stderrLines) add(line []byte) {
-	w.source.happens(recording.Entry{Kind: recording.KindStderr, Direction: conformance.ToClient, Line: line}, false)
-}
-
-// flush adds the last line if it has no newline.
-func (w *stderrLines) flush() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.rest) > 0 {
-		w.add(w.rest)
-		w.rest = nil
-	}
-}

@@ -175,22 +175,7 @@ func (l *live) choose(c *command) error {
 		q.answer <- res
 		return nil
 	}
-	return l.respond(q.id, res, false)
-}
-
-// respond sends the answer to a permission request.
-type respond func(id json.RawMessage, res *acp.RequestPermissionResponse, auto bool) error
-
-func (l *live) respond(id json.RawMessage, res *acp.RequestPermissionResponse, auto bool) error {
-	line, err := json.Marshal(struct {
-		JSONRPC string                         `json:"jsonrpc"`
-		ID      json.RawMessage                `json:"id"`
-		Result  *acp.RequestPermissionResponse `json:"result"`
-	}{"2.0", id, res})
-	if err != nil {
-		return err
-	}
-	return l.send(line, auto)
+	return l.respond(q.id, res, nil, false)
 }
 
 // endsTurn reports whether a message ends or cancels a turn of its session.
@@ -220,7 +205,7 @@ func (s *source) withdraw(session string, n int) {
 		case q.answer != nil:
 			q.answer <- cancelled
 		case s.respond != nil:
-			if s.respond(q.id, cancelled, true) != nil {
+			if s.respond(q.id, cancelled, nil, true) != nil {
 				continue // nothing can be sent
 			}
 		}

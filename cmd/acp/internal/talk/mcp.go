@@ -20,7 +20,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/tailscale/hujson"
-	"mvdan.cc/sh/v3/shell"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/cmd/acp/internal/input"
@@ -313,7 +312,7 @@ func MCPServers(list []string, dir string) (servers []acp.MCPServer, notes []str
 		s, command := mcpServer{}, []string{""}
 		if lower := strings.ToLower(m[2]); strings.HasPrefix(lower, "http://") || strings.HasPrefix(lower, "https://") {
 			s.URL = m[2]
-		} else if words, err := shell.Fields(m[2], nil); err != nil || len(words) == 0 {
+		} else if words, err := input.Words(m[2]); err != nil || len(words) == 0 {
 			return nil, nil, fmt.Errorf("MCP server %q: expected a command or a URL: %w", m[1],
 				cmp.Or(err, errors.New("there is none")))
 		} else {
