@@ -260,12 +260,7 @@ func (m *Model) slashAction(text string) func(*Model) tea.Cmd {
 	if !ok || m.chat != nil && slices.ContainsFunc(m.chat.snapshot.Commands, taken) {
 		return nil
 	}
-	name = cmp.Or(slashNames[name], name)
-	all := actions()
-	if i := slices.IndexFunc(all, func(a binding) bool { return a.name != "" && a.name == name }); i >= 0 {
-		return all[i].run
-	}
-	return nil
+	return named(cmp.Or(slashNames[name], name))
 }
 
 // newline inserts a line break.

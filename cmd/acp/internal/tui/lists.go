@@ -538,12 +538,12 @@ func (m *Model) chatKey(k tea.KeyPressMsg) tea.Cmd {
 		}
 		return nil
 	case "alt+up", "alt+down":
-		step := 1
-		if key == "alt+up" {
-			step = -1
-		}
-		if m.chat != nil {
-			m.chat.draw.step(step)
+		switch {
+		case m.chat == nil:
+		case key == "alt+up":
+			m.chat.draw.Prev()
+		default:
+			m.chat.draw.Next()
 		}
 		return nil
 	case "esc":
@@ -554,22 +554,27 @@ func (m *Model) chatKey(k tea.KeyPressMsg) tea.Cmd {
 		m.note = ""
 		return nil
 	}
-	if bound(key) {
-		return m.action(key)
+	if run := bound(key); run != nil {
+		return run(m)
 	}
 	return e.key(m, k)
 }
 
-// bound reports whether a key has an action.
-func bound(key string) bool {
-	return slices.ContainsFunc(actions(), func(a binding) bool { return a.run != nil && slices.Contains(a.keys, key) })
+// bound returns the action of a key, or nil.
+func bound(key string) func(*Model) tea.Cmd {
+	return action(func(b *binding) bool { return b.run != nil && slices.Contains(b.keys, key) })
 }
 
-// action runs the action of a key.
-func (m *Model) action(key string) tea.Cmd {
-	for _, a := range actions() {
-		if a.run != nil && slices.Contains(a.keys, key) {
-			return a.run(m)
+// named returns the action with a name, or nil.
+func named(name string) func(*Model) tea.Cmd {
+	return action(func(b *binding) bool { return name != "" && b.name == name })
+}
+
+// action returns the first action that is wanted, or nil.
+func action(wanted func(*binding) bool) func(*Model) tea.Cmd {
+	for _, b := range actions() {
+		if wanted(&b) {
+			return b.run
 		}
 	}
 	return nil

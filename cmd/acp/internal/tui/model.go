@@ -126,9 +126,17 @@ func (m *Model) starting() string {
 	if agent.Command == nil {
 		return fmt.Sprintf("Connecting to %s, for %s…", agent.Name, m.opts.Talk.Cwd)
 	}
-	command := *agent.Command
-	command.Env = nil // it may contain secrets
-	return fmt.Sprintf("Starting %s (%s) in %s…", agent.Name, command.String(), m.opts.Talk.Cwd)
+	return fmt.Sprintf("Starting %s (%s) in %s…", agent.Name, m.command(), m.opts.Talk.Cwd)
+}
+
+// command returns the agent's command without its variables, which may contain secrets; "" for an agent at a URL.
+func (m *Model) command() string {
+	if m.opts.Talk.Agent.Command == nil {
+		return ""
+	}
+	command := *m.opts.Talk.Agent.Command
+	command.Env = nil
+	return command.String()
 }
 
 // connect starts the agent or connects to it.
@@ -601,7 +609,7 @@ type chat struct {
 	session     *talk.Session
 	id          acp.SessionID
 	snapshot    *view.Snapshot
-	draw        *transcript
+	draw        *draw.Transcript
 	times       *times
 	editor      *editor
 	queue       []*prompt  // prompts that wait for the end of the turn
@@ -694,7 +702,8 @@ func (m *Model) open(s *talk.Session) *chat {
 	}
 	c := &chat{session: s, id: s.ID(), snapshot: s.State().Snapshot(), times: newTimes(m.now, m.opts.Long),
 		editor: newEditor(m)}
-	c.draw = newTranscript(m, c.times)
+	c.draw = draw.NewTranscript(&draw.Options{Theme: m.drawn, Width: max(1, m.width), Terminal: m.terminalOutput,
+		Elapsed: c.times.elapsed, Took: c.times.took})
 	if m.chat == nil { // typed while the agent was starting
 		c.editor, c.queue = m.waiting, m.typed
 		m.waiting, m.typed = newEditor(m), nil

@@ -423,11 +423,9 @@ func (p *plainProgram) command(name string) {
 			"and :decline to decline a form. To begin a prompt with a colon, type two.")...)
 		return
 	}
-	for _, a := range actions() {
-		if a.name == name && a.run != nil {
-			p.do(a.run(p.m))
-			return
-		}
+	if run := named(name); run != nil {
+		p.do(run(p.m))
+	} else {
+		p.print(fmt.Sprintf("There is no :%s. See :help.", clean(name)))
 	}
-	p.print(fmt.Sprintf("There is no :%s. See :help.", clean(name)))
 }

@@ -55,6 +55,13 @@ type dialog interface {
 	init(m *Model) tea.Cmd
 }
 
+// noInput are the methods of a dialog into which nothing is pasted.
+type noInput struct{}
+
+func (noInput) choices() []choice                    { return nil } // a view.Console asks in the plain mode
+func (noInput) init(*Model) tea.Cmd                  { return nil }
+func (noInput) paste(*Model, string) (bool, tea.Cmd) { return false, nil }
+
 // quiet is how long a question must have been visible without any key being pressed before it takes keys by itself, so
 // that a key meant for something else does not answer it.
 const quiet = view.Delay
@@ -167,7 +174,7 @@ func (m *Model) questionKey(q *question, k tea.KeyPressMsg) tea.Cmd {
 		return nil
 	}
 	if slices.Contains(passing, k.String()) {
-		return m.action(k.String())
+		return bound(k.String())(m)
 	}
 	answered, cmd := q.dialog.key(m, q, k)
 	if answered {
@@ -188,7 +195,7 @@ func (m *Model) questionView(q *question, width, height int) []string {
 	style := m.style.asking
 	title := q.dialog.title(m)
 	if n := len(m.questions); n > 1 {
-		title += m.count(n)
+		title += fmt.Sprintf(" (1 of %d)", n)
 	}
 	if d, ok := q.dialog.(*permissionDialog); ok {
 		d.fit(height)
@@ -237,6 +244,7 @@ func (m *Model) questionView(q *question, width, height int) []string {
 
 // permissionDialog asks for permission.
 type permissionDialog struct {
+	noInput
 	asked   *talk.Question
 	purpose string // of the tool call, in words
 	q       *view.Question
@@ -278,8 +286,6 @@ func newPermission(asked *talk.Question, answer func(acp.PermissionOptionID)) *p
 	}
 	return d
 }
-
-func (d *permissionDialog) choices() []choice { return nil } // a view.Console asks in the plain mode
 
 func (d *permissionDialog) init(m *Model) tea.Cmd {
 	session := ""
@@ -430,8 +436,6 @@ func (d *permissionDialog) key(m *Model, q *question, k tea.KeyPressMsg) (bool, 
 	return false, nil
 }
 
-func (d *permissionDialog) paste(*Model, string) (bool, tea.Cmd) { return false, nil }
-
 // answerShown is how long an answer is shown.
 const answerShown = 5 * time.Second
 
@@ -457,6 +461,7 @@ func (d *permissionDialog) chosen(m *Model, q *question, o *acp.PermissionOption
 
 // formDialog is a form.
 type formDialog struct {
+	noInput
 	asked  *talk.Elicitation
 	fields []*field
 	form   *huh.Form
@@ -679,8 +684,6 @@ func (f *field) huh() huh.Field {
 	return huh.NewInput().Title(title).Description(about).Value(&f.text).Validate(f.valid)
 }
 
-func (d *formDialog) choices() []choice { return nil }
-
 func (d *formDialog) init(m *Model) tea.Cmd {
 	if m.plain {
 		return nil
@@ -788,6 +791,7 @@ func (d *formDialog) wrap(cmd tea.Cmd) tea.Cmd {
 
 // pageDialog asks whether to open a page. It shows the whole address, and opens nothing without being asked to.
 type pageDialog struct {
+	noInput
 	page   *talk.Elicitation
 	answer func(*acp.CreateElicitationResponse)
 	facts  int // how many of the first lines of the body show where the page is
@@ -798,15 +802,13 @@ func (d *pageDialog) choices() []choice {
 		{"ctrl+q", "cancel"}}
 }
 
-func (d *pageDialog) init(*Model) tea.Cmd { return nil }
-
 func (d *pageDialog) title(m *Model) string { return m.agentName() + " asks you to open a page" }
 
 // body returns the address and then, after a bar, what the agent says about it.
 func (d *pageDialog) body(m *Model, width int) []string {
 	text, host, notes := plain.Address(d.page.URL)
 	var lines []string
-	for l := range splitLines(ansi.Hardwrap(visibly(text), width, true)) {
+	for l := range strings.SplitSeq(ansi.Hardwrap(visibly(text), width, true), "\n") {
 		lines = append(lines, m.style.key.Render(l))
 	}
 	if host != "" {
@@ -858,8 +860,6 @@ func (d *pageDialog) key(m *Model, q *question, k tea.KeyPressMsg) (bool, tea.Cm
 	}
 	return true, nil
 }
-
-func (d *pageDialog) paste(*Model, string) (bool, tea.Cmd) { return false, nil }
 
 // openBrowser opens a page in the user's browser.
 func openBrowser(address string) error {

@@ -3,7 +3,6 @@ package tui
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"strings"
 	"time"
 
@@ -76,9 +75,6 @@ func moreLines(above, below int) string {
 		return fmt.Sprintf("… PgDn: %d more below, PgUp: %d above", below, above)
 	}
 }
-
-// count says how many questions there are.
-func (m *Model) count(n int) string { return fmt.Sprintf(" (1 of %d)", n) }
 
 // agentName returns the agent's own name, or else the user's name for it.
 func (m *Model) agentName() string {
@@ -239,18 +235,12 @@ func (m *Model) transcriptView(width, height int) []string {
 
 // startView says what is running and where, until the conversation begins.
 func (m *Model) startView(width int) []string {
-	agent, s := &m.opts.Talk.Agent, m.chat.snapshot
-	command := agent.Name
-	if agent.Command != nil {
-		shown := *agent.Command
-		shown.Env = nil // it may contain secrets
-		command = shown.String()
-	}
+	s := m.chat.snapshot
 	info := m.client.Initialized().AgentInfo.Value()
 	lines := []string{"", "  " + m.style.accent.Bold(true).Render(m.agentName()) + " " +
 		m.style.dim.Render(clean(info.Version)), ""}
 	for _, fact := range [][3]string{
-		{"agent", clean(command), ""}, {"in", clean(m.chat.session.Cwd()), ""},
+		{"agent", clean(cmp.Or(m.command(), m.opts.Talk.Agent.Name)), ""}, {"in", clean(m.chat.session.Cwd()), ""},
 		{"mode", settingOf(s, acp.SessionConfigOptionCategoryMode), "Shift-Tab"},
 		{"model", settingOf(s, acp.SessionConfigOptionCategoryModel), "Ctrl-L"},
 	} {
@@ -481,14 +471,7 @@ func clean(text string) string {
 	if len(text) > maxLabel {
 		text = strings.ToValidUTF8(text[:maxLabel], "") + "…"
 	}
-	return strings.Join(strings.Fields(strings.Map(spaces, plain.Screen(text))), " ")
-}
-
-func spaces(r rune) rune {
-	if r == '\n' || r == '\t' {
-		return ' '
-	}
-	return r
+	return strings.Join(strings.Fields(plain.Screen(text)), " ")
 }
 
 // cleanText returns a text of the agent, of any number of lines, made harmless.
@@ -502,32 +485,12 @@ func visibly(text string) string { return strings.ReplaceAll(cleanText(text), "\
 // harmless reports whether a text can be used as typed: it contains only visible characters.
 func harmless(text string) bool { return plain.Screen(text) == text }
 
-func splitLines(text string) iter.Seq[string] { return strings.SplitSeq(text, "\n") }
-
 // theme returns the theme of package draw.
 func (m *Model) theme() *draw.Theme {
 	if m.style.dark {
 		return draw.Dark()
 	}
 	return draw.Light()
-}
-
-// transcript is the conversation of a chat on the screen.
-type transcript struct{ *draw.Transcript }
-
-func newTranscript(m *Model, t *times) *transcript {
-	return &transcript{draw.NewTranscript(&draw.Options{
-		Theme: m.drawn, Width: max(1, m.width), Terminal: m.terminalOutput, Elapsed: t.elapsed, Took: t.took,
-	})}
-}
-
-// step selects the next item, or the previous one.
-func (t *transcript) step(n int) {
-	if n > 0 {
-		t.Next()
-	} else {
-		t.Prev()
-	}
 }
 
 // terminalOutput returns the output of a terminal. It is safe for concurrent use.
@@ -611,7 +574,12 @@ func (p *permissionLines) text(m *Model, d *permissionDialog, width int) *draw.P
 
 // fold folds or unfolds the selected item, or the last one that can be folded.
 func (m *Model) fold(c *chat) tea.Cmd {
-	c.draw.foldMarked(c.snapshot)
+	for i := c.snapshot.End() - 1; c.draw.Marked() == nil && i >= c.snapshot.First(); i-- {
+		if item := c.snapshot.Item(i); item != nil && draw.Foldable(item) {
+			c.draw.Mark(i)
+		}
+	}
+	c.draw.Toggle()
 	return nil
 }
 
@@ -669,19 +637,6 @@ func findingLines(m *Model, f conformance.Finding, width int) []string {
 		}
 	}
 	return append(lines, "")
-}
-
-// foldMarked folds or unfolds the selected item, or the last one that can be folded.
-func (t *transcript) foldMarked(s *view.Snapshot) {
-	if t.Marked() == nil {
-		for i := s.End() - 1; i >= s.First(); i-- {
-			if item := s.Item(i); item != nil && draw.Foldable(item) {
-				t.Mark(i)
-				break
-			}
-		}
-	}
-	t.Toggle()
 }
 
 // message returns the text of the marked message, or of the agent's last one; "" if there is none.

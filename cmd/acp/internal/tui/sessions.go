@@ -523,21 +523,22 @@ func (r *loginRun) SetStderr(io.Writer) {}
 func (r *loginRun) Run() error          { return r.login() }
 
 // deadDialog says that the agent has ended, and offers to restart it.
-type deadDialog struct{ err error }
+type deadDialog struct {
+	noInput
+	err error
+}
 
 // askRestart asks whether to restart an agent that has ended.
 func (m *Model) askRestart(err error) tea.Cmd {
 	m.dismiss(func(dialog) bool { return true }) // the answers are no longer needed
 	m.tell("", fmt.Sprintf("The agent has ended: %v", err))
 	m.note = ""
-	return m.addQuestion(&question{dialog: &deadDialog{err}})
+	return m.addQuestion(&question{dialog: &deadDialog{err: err}})
 }
 
 func (d *deadDialog) choices() []choice {
 	return []choice{{"r", "restart it"}, {"q", "quit"}}
 }
-
-func (d *deadDialog) init(*Model) tea.Cmd { return nil }
 
 func (d *deadDialog) title(m *Model) string { return m.agentName() + " has ended" }
 
@@ -571,8 +572,6 @@ func (d *deadDialog) key(m *Model, q *question, k tea.KeyPressMsg) (bool, tea.Cm
 	}
 	return false, nil
 }
-
-func (d *deadDialog) paste(*Model, string) (bool, tea.Cmd) { return false, nil }
 
 // restartedMsg has the client of a restarted agent.
 type restartedMsg struct {
