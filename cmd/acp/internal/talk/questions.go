@@ -239,16 +239,7 @@ func (c *Client) ask(ctx context.Context, s *acp.ClientSession,
 			q.Always = append(q.Always, Always{kind, rule, c.opts.MemoryFile, err})
 		}
 	}
-	ctx, stop := c.whileConnected(ctx)
-	defer stop()
-	ctx, ended := whileAlso(ctx, c.turnOf(
-		s.ID())) // the connection withdraws questions too, but knows nothing of subagents
-	defer ended()
-	c.asking.Add(1)
-	chosen, err := c.opts.Ask(ctx, q)
-	c.asking.Add(-1)
-	c.heard.Store(time.Now().UnixNano())
-	over := ctx.Err() != nil
+	chosen, over, err := askUser(ctx, c, s.ID(), c.opts.Ask, q)
 	if err != nil && !over {
 		return nil, err
 	}
@@ -258,13 +249,23 @@ func (c *Client) ask(ctx context.Context, s *acp.ClientSession,
 	return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(chosen)}, nil
 }
 
-// whileConnected returns a context that ends as soon as the agent sends no more. The context of a handler ends only
-// when the connection is over, which gives handlers the time to answer.
-func (c *Client) whileConnected(ctx context.Context) (context.Context, func()) {
+// askUser asks the user, and reports whether the answer is no longer needed: the agent sends no more, or its turn is
+// over. The context of a handler ends only when the connection is over, which gives handlers the time to answer, and
+// knows nothing of the turns for which subagents work.
+func askUser[Q, R any](ctx context.Context, c *Client, session acp.SessionID,
+	ask func(context.Context, Q) (R, error), q Q) (answer R, over bool, err error) {
 	c.mu.Lock()
 	alive := c.alive
 	c.mu.Unlock()
-	return whileAlso(ctx, alive)
+	ctx, stop := whileAlso(ctx, alive)
+	defer stop()
+	ctx, ended := whileAlso(ctx, c.turnOf(session))
+	defer ended()
+	c.asking.Add(1)
+	answer, err = ask(ctx, q)
+	c.asking.Add(-1)
+	c.heard.Store(time.Now().UnixNano())
+	return answer, ctx.Err() != nil, err
 }
 
 // whileAlso returns a context that ends when ctx or other ends.
@@ -318,15 +319,8 @@ func (c *Client) elicit(ctx context.Context, _ *acp.ClientConn,
 		res := acp.NewCreateElicitationResponseDecline()
 		return &res, nil
 	}
-	ctx, stop := c.whileConnected(ctx)
-	defer stop()
-	ctx, ended := whileAlso(ctx, c.turnOf(e.Session))
-	defer ended()
-	c.asking.Add(1)
-	res, err := answer(ctx, e)
-	c.asking.Add(-1)
-	c.heard.Store(time.Now().UnixNano())
-	if ctx.Err() != nil { // the answer is no longer needed
+	res, over, err := askUser(ctx, c, e.Session, answer, e)
+	if over {
 		cancelled := acp.NewCreateElicitationResponseCancel()
 		return &cancelled, nil
 	}
