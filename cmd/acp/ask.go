@@ -14,6 +14,7 @@ import (
 
 	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
+	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/internal/plain"
 )
 
@@ -76,44 +77,15 @@ func (p *program) askName(ctx context.Context, names []string, question string) 
 // answer prints a question on standard error and reads a line. At the end of the input the line is "".
 func (p *program) answer(ctx context.Context, question string) (string, error) {
 	fmt.Fprint(p.stderr, plain.Text(question))
-	type line struct {
-		text string
-		err  error
+	text, err := await(ctx, 0, func() (string, error) { return input.ReadLine(p.stdin, maxAnswer) })
+	if err != nil {
+		fmt.Fprintln(p.stderr) // the cursor is still after the question
 	}
-	read := make(chan line, 1)
-	// If ctx ends first, this goroutine lives as long as the program, because nothing can end a read from a terminal.
-	go func() {
-		text, err := readLine(p.stdin)
-		read <- line{text, err}
-	}()
-	select {
-	case got := <-read:
-		if errors.Is(got.err, io.EOF) {
-			fmt.Fprintln(p.stderr) // at the end of the input the cursor is still after the question
-			got.err = nil
-		}
-		return strings.TrimSpace(got.text), got.err
-	case <-ctx.Done():
-		fmt.Fprintln(p.stderr)
-		return "", context.Cause(ctx)
+	if errors.Is(err, io.EOF) {
+		err = nil
 	}
+	return strings.TrimSpace(text), err
 }
 
 // maxAnswer is the maximum length of an answer in bytes.
 const maxAnswer = 4096
-
-// readLine reads one line and nothing after it.
-func readLine(r io.Reader) (string, error) {
-	var line []byte
-	for one := make([]byte, 1); len(line) < maxAnswer; {
-		n, err := r.Read(one)
-		if n > 0 && one[0] == '\n' {
-			break
-		}
-		line = append(line, one[:n]...)
-		if err != nil {
-			return string(line), err
-		}
-	}
-	return string(line), nil
-}

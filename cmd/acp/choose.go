@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -43,10 +42,8 @@ func talkOptions(cfg *config.Config, folder string) (*talk.Options, error) {
 	o := &talk.Options{Version: moduleVersion(), Cwd: cwd, Dirs: s.Dirs, Environ: cfg.Environ(), NoFiles: s.NoFiles,
 		NoTerminals: s.NoTerminals}
 	for _, dir := range append([]string{cwd}, s.Dirs...) {
-		if info, err := os.Stat(dir); err != nil {
+		if err := input.Folder(dir); err != nil {
 			return nil, usage(err)
-		} else if !info.IsDir() {
-			return nil, usagef("%s: not a directory", dir)
 		}
 	}
 	if s.Policy != "" {

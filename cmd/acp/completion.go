@@ -91,7 +91,7 @@ func sessionFlag(c *cobra.Command, flag string, folder *string) {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		sessions, _ := store.List("", cwd) // without a list there is nothing to complete
+		sessions, _ := store.List(cwd) // without a list there is nothing to complete
 		for _, s := range sessions {
 			// The key of a command consists of all its words.
 			agent, _, _ := strings.Cut(s.Agent, "\x00")

@@ -116,7 +116,7 @@ func execute(p *program, f *execFlags, words, command []string) error {
 	if err := x.readPrompt(words); err != nil {
 		return x.failed(err)
 	}
-	s, err := await(x, flushTime, func() (*section, error) { return x.findAgent(command) })
+	s, err := await(x.ctx, flushTime, func() (*section, error) { return x.findAgent(command) })
 	if err != nil {
 		return x.failed(err)
 	}
@@ -216,7 +216,7 @@ func (x *execution) readPrompt(words []string) error {
 
 // readAll reads a part of the prompt, until the run is cancelled.
 func (x *execution) readAll(name string, open func() (io.ReadCloser, error)) (string, error) {
-	return await(x, 0, func() (string, error) {
+	return await(x.ctx, 0, func() (string, error) {
 		from, err := open()
 		if err != nil {
 			return "", usage(err)
@@ -233,9 +233,9 @@ func (x *execution) readAll(name string, open func() (io.ReadCloser, error)) (st
 	})
 }
 
-// await calls do, and after the run is cancelled waits at most patience longer. The goroutine of a call that still
-// hangs ends with the program, because nothing can end a read from a terminal or the opening of a pipe without a peer.
-func await[T any](x *execution, patience time.Duration, do func() (T, error)) (T, error) {
+// await calls do, and after ctx ends waits at most patience longer. The goroutine of a call that still hangs ends with
+// the program, because nothing can end a read from a terminal or the opening of a pipe without a peer.
+func await[T any](ctx context.Context, patience time.Duration, do func() (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -248,14 +248,14 @@ func await[T any](x *execution, patience time.Duration, do func() (T, error)) (T
 	select {
 	case r := <-done:
 		return r.value, r.err
-	case <-x.ctx.Done():
+	case <-ctx.Done():
 	}
 	select {
 	case r := <-done:
 		return r.value, r.err
 	case <-time.After(patience):
 		var none T
-		return none, context.Cause(x.ctx)
+		return none, context.Cause(ctx)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/acpgo/sdk/acp"
@@ -414,20 +415,15 @@ func (s *section) asLine(object []byte) []byte {
 }
 
 // visible escapes invisible characters in JSON, for a terminal.
-func visible(text []byte) []byte {
-	var b []byte
-	for len(text) > 0 {
-		r, size := utf8.DecodeRune(text)
-		switch {
-		case plain.Visible(r):
-			b = append(b, text[:size]...)
-		case r > 0xffff:
-			high, low := (r-0x10000)>>10+0xd800, (r-0x10000)&0x3ff+0xdc00
-			b = fmt.Appendf(b, `\u%04x\u%04x`, high, low)
-		default:
-			b = fmt.Appendf(b, `\u%04x`, r)
+func visible(text []byte) (b []byte) {
+	for _, r := range string(text) {
+		if plain.Visible(r) {
+			b = utf8.AppendRune(b, r)
+			continue
 		}
-		text = text[size:]
+		for _, unit := range utf16.Encode([]rune{r}) {
+			b = fmt.Appendf(b, `\u%04x`, unit)
+		}
 	}
 	return b
 }

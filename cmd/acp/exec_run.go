@@ -230,7 +230,7 @@ func (s *section) talk(o *outcome) (err error) {
 		opts.Record = check
 	}
 	if s.record != "" {
-		file, err := await(x, 0, func() (*os.File, error) {
+		file, err := await(x.ctx, 0, func() (*os.File, error) {
 			return os.OpenFile(s.record, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		})
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -293,15 +292,7 @@ func fakeAgent(p *program, name string, only []string, patience time.Duration) (
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
 	ctx := context.Background()
-	stdin, ok := p.stdin.(io.ReadCloser)
-	if !ok {
-		stdin = io.NopCloser(p.stdin)
-	}
-	stdout, ok := p.stdout.(io.WriteCloser)
-	if !ok {
-		return errors.New("standard output cannot be closed")
-	}
-	stream, err := rpc.IO(stdin, stdout, 0).Connect(ctx)
+	stream, err := rpc.IO(closer(p.stdin), writeCloser(p.stdout), 0).Connect(ctx)
 	if err != nil {
 		return err
 	}

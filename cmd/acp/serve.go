@@ -19,18 +19,20 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/gateway"
+	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/cmd/acp/internal/names"
 )
 
 // serveFlags are the flags of acp serve.
 type serveFlags struct {
 	listen, path, health, metrics string
-	tokens                        tokenFlags
+	tokenFile, tokenEnv           string
 	noToken                       bool
 	cert, key                     string
 	env                           []string
@@ -90,7 +92,7 @@ may finish, and then it exits. A second one closes everything at once.`,
 	flags.StringVar(&f.health, "health", "/healthz",
 		"a `PATH` that answers 200, or 503 while the server shuts down; empty for none")
 	flags.StringVar(&f.metrics, "metrics", "", "a separate `ADDRESS` that serves http://ADDRESS/metrics for Prometheus")
-	f.tokens.add(flags, "ACP_SERVE_TOKEN")
+	addTokenFlags(flags, &f.tokenFile, &f.tokenEnv, "ACP_SERVE_TOKEN")
 	flags.BoolVar(&f.noToken, "no-token", false, "accept connections without a token, on any address")
 	flags.StringSliceVar(&o.AllowedOrigins, "allow-origin", nil,
 		"an `ORIGIN` whose pages may connect, such as https://editor.example")
@@ -129,7 +131,7 @@ func serveAgent(p *program, f *serveFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	tokens, err := f.tokens.read()
+	tokens, err := agents.Tokens(f.tokenFile, f.tokenEnv)
 	if err != nil {
 		return err
 	}
@@ -154,7 +156,7 @@ func serveAgent(p *program, f *serveFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	environ := f.tokens.strip(os.Environ())
+	environ := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, f.tokenEnv+"=") })
 	g := gateway.New(gateway.Options{
 		Command: func(peer *remote.Peer) *exec.Cmd {
 			return &exec.Cmd{Path: command[0], Args: args, Dir: f.dir, Env: slices.Concat(environ, homes[peer.Principal], f.env)}
@@ -168,7 +170,7 @@ func serveAgent(p *program, f *serveFlags, args []string) error {
 	}
 	if err := g.Check(listener); err != nil {
 		return &exit{statusUsage, fmt.Errorf("%w: expected --token-file or $%s, or --no-token",
-			errors.Join(err, listener.Close()), f.tokens.variable)}
+			errors.Join(err, listener.Close()), f.tokenEnv)}
 	}
 	ctx, force, stop := untilSignals()
 	defer stop()
@@ -221,10 +223,8 @@ func resolveAgent(args []string, dir string) ([]string, error) {
 		return nil, err
 	}
 	if dir != "" {
-		if info, err := os.Stat(dir); err != nil {
+		if err := input.Folder(dir); err != nil {
 			return nil, err
-		} else if !info.IsDir() {
-			return nil, fmt.Errorf("%s is not a directory", dir)
 		}
 	}
 	return append([]string{path}, args[1:]...), nil
@@ -293,29 +293,8 @@ func serveMetrics(address string, metrics http.Handler) (end func(), at string, 
 	}, fmt.Sprintf("http://%s/metrics", listener.Addr()), nil
 }
 
-// tokenFlags are flags for tokens. Tokens are never on the command line, which other users can see.
-type tokenFlags struct {
-	file, variable string
-}
-
-type flagSet interface {
-	StringVar(p *string, name, value, usage string)
-}
-
-func (f *tokenFlags) add(flags flagSet, variable string) {
-	addTokenFlags(flags, &f.file, &f.variable, variable)
-}
-
-// addTokenFlags adds the flags for a token.
-func addTokenFlags(flags flagSet, file, variable *string, name string) {
+// addTokenFlags adds the flags for a token, which is never on the command line, where other users can see it.
+func addTokenFlags(flags *pflag.FlagSet, file, variable *string, name string) {
 	flags.StringVar(file, "token-file", "", "a `FILE` with the token")
 	flags.StringVar(variable, "token-env", name, "the environment `VARIABLE` that has the token")
-}
-
-// read returns the tokens by name; none if there is neither a file nor a variable.
-func (f *tokenFlags) read() (map[string]string, error) { return agents.Tokens(f.file, f.variable) }
-
-// strip returns an environment without the token, which agents must not see.
-func (f *tokenFlags) strip(environ []string) []string {
-	return slices.DeleteFunc(environ, func(v string) bool { return strings.HasPrefix(v, f.variable+"=") })
 }

@@ -47,7 +47,7 @@ func Bind(c *cobra.Command) *Config {
 	}
 	cfg.flags.SortFlags = false
 	for _, row := range cfg.rows {
-		flag := cfg.flags.VarPF(&value{row: row, field: row.field(&cfg.Settings)}, row.Flag(), row.Short, row.Usage)
+		flag := cfg.flags.VarPF(&value{row: row, field: row.field(&cfg.Settings)}, row.Flag(), "", row.Usage)
 		if _, isBool := row.field(&cfg.Settings).(*bool); isBool {
 			flag.NoOptDefVal = "true"
 		}
@@ -59,15 +59,10 @@ func Bind(c *cobra.Command) *Config {
 			panic(err) // registered twice
 		}
 	}
-	cfg.bindFile(c)
-	return cfg
-}
-
-// bindFile adds the flag --config.
-func (cfg *Config) bindFile(c *cobra.Command) {
 	cfg.flags.StringVar(&cfg.path, "config", "",
 		"the configuration `FILE`; default: acp/config.toml in the user's configuration directory")
 	c.PersistentPreRunE = func(*cobra.Command, []string) error { return cfg.Load() }
+	return cfg
 }
 
 // Path returns the path of the file, and whether the user named it. The file need not exist.

@@ -49,8 +49,6 @@ type Setting struct {
 	// Key is the key in the file; a dot separates a table from the key in it. The flag and the variable are derived
 	// from it; see Flag and Variable.
 	Key string
-	// Short is the letter of the flag, or "".
-	Short string
 	// Usage describes the setting. A word in backquotes stands for the value in the help.
 	Usage string
 	// Commands lists the commands that have the setting, by their first word.

@@ -68,6 +68,15 @@ func HasEnd(from io.Reader) error {
 	return nil
 }
 
+// Folder returns an error unless there is a directory with that path.
+func Folder(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s: not a directory", path)
+	}
+	return err
+}
+
 // pipe is a named pipe.
 type pipe struct {
 	*os.File

@@ -2,6 +2,7 @@ package input
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -16,6 +17,22 @@ func Words(line string) ([]string, error) {
 		line = strings.ReplaceAll(line, `\`, `\\`)
 	}
 	return shell.Fields(line, nil)
+}
+
+// ReadLine reads one line of at most the given number of bytes, and nothing after it.
+func ReadLine(r io.Reader, most int) (string, error) {
+	var line []byte
+	for one := make([]byte, 1); len(line) < most; {
+		n, err := r.Read(one)
+		if n > 0 && one[0] == '\n' {
+			break
+		}
+		line = append(line, one[:n]...)
+		if err != nil {
+			return string(line), err
+		}
+	}
+	return string(line), nil
 }
 
 // Lines passes on what is written to it line by line. It may be used concurrently.

@@ -168,9 +168,8 @@ func (s *Store) Set(k Key, session acp.SessionID) error {
 	return input.Replace(s.file(k)+".json", append(text, '\n'), 0o600)
 }
 
-// List returns the names for an agent in a directory, the last used first; for all agents if agent is "". Unreadable
-// files are skipped.
-func (s *Store) List(agent, cwd string) ([]Entry, error) {
+// List returns the names in a directory, the last used first. Unreadable files are skipped.
+func (s *Store) List(cwd string) ([]Entry, error) {
 	files, err := os.ReadDir(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -184,7 +183,7 @@ func (s *Store) List(agent, cwd string) ([]Entry, error) {
 			continue
 		}
 		e, err := read(filepath.Join(s.Dir, file.Name()))
-		if err == nil && (agent == "" || e.Agent == agent) && e.Cwd == real(cwd) {
+		if err == nil && e.Cwd == real(cwd) {
 			list = append(list, e)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/conformance/probe"
 	"github.com/acpgo/sdk/internal/proc"
 )
@@ -349,24 +350,14 @@ func (p *client) next(ctx context.Context) (*streams, error) {
 	}
 }
 
-// hello reads the first line of a connection and nothing after it.
+// hello reads the first line of a connection; "" if there is none.
 func hello(conn net.Conn) string {
-	if conn.SetReadDeadline(time.Now().Add(5*time.Second)) != nil {
+	failed := conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	line, err := input.ReadLine(conn, 100)
+	if errors.Join(failed, err, conn.SetReadDeadline(time.Time{})) != nil {
 		return ""
 	}
-	var line []byte
-	for b := make([]byte, 1); len(line) < 100; line = append(line, b[0]) {
-		if _, err := io.ReadFull(conn, b); err != nil {
-			return ""
-		}
-		if b[0] == '\n' {
-			break
-		}
-	}
-	if conn.SetReadDeadline(time.Time{}) != nil {
-		return ""
-	}
-	return string(line)
+	return line
 }
 
 // halfWriter closes one direction of a connection.

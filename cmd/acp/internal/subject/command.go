@@ -4,7 +4,6 @@ package subject
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/conformance/probe"
 )
 
@@ -50,11 +50,7 @@ func (c *Command) Resolve() error {
 	if c.Dir == "" {
 		return nil
 	}
-	info, err := os.Stat(c.Dir)
-	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is not a directory", c.Dir)
-	}
-	return err
+	return input.Folder(c.Dir)
 }
 
 // home returns the home for the scenario that works in a directory.
