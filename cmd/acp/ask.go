@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/term"
 
@@ -89,3 +90,29 @@ func (p *program) answer(ctx context.Context, question string) (string, error) {
 
 // maxAnswer is the maximum length of an answer in bytes.
 const maxAnswer = 4096
+
+// await calls do, and after ctx ends waits at most patience longer. The goroutine of a call that still hangs ends with
+// the program, because nothing can end a read from a terminal or the opening of a pipe without a peer.
+func await[T any](ctx context.Context, patience time.Duration, do func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := do()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+	}
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-time.After(patience):
+		var none T
+		return none, context.Cause(ctx)
+	}
+}

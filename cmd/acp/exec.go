@@ -233,32 +233,6 @@ func (x *execution) readAll(name string, open func() (io.ReadCloser, error)) (st
 	})
 }
 
-// await calls do, and after ctx ends waits at most patience longer. The goroutine of a call that still hangs ends with
-// the program, because nothing can end a read from a terminal or the opening of a pipe without a peer.
-func await[T any](ctx context.Context, patience time.Duration, do func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		value, err := do()
-		done <- result{value, err}
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-	}
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-time.After(patience):
-		var none T
-		return none, context.Cause(ctx)
-	}
-}
-
 // findAgent finds the named agent or that of a command.
 func (x *execution) findAgent(command []string) (*section, error) {
 	cfg := x.f.cfg

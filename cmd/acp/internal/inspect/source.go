@@ -53,11 +53,13 @@ type source struct {
 	version       uint64          // of the state
 	cached        json.RawMessage // the state
 	cachedAt      uint64
-	answering     func() *answers                                                     // of an agent that is talked to
-	respond       func(id json.RawMessage, result any, failed error, auto bool) error // to it
-	over          map[string]int                                                      // by session: n of the message that ended its last turn
-	allOver       int                                                                 // the same for those that over has no room for
-	err           error                                                               // of the spool
+	err           error           // of the spool
+	answering     func() *answers // of an agent that is talked to
+	over          map[string]int  // by session: n of the message that ended its last turn
+	allOver       int             // the same for those that over has no room for
+
+	// respond answers an agent that is talked to.
+	respond func(id json.RawMessage, result any, failed error, auto bool) error
 }
 
 // sourceOptions describe a source.
