@@ -9,81 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aymanbagabas/go-udiff"
-
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
-
-// A diff makes the new file of the old one: every line has its number in both, equal lines are marked as equal, and lines
-// that are not drawn are the same.
-func TestCompare(t *testing.T) {
-	for seed := range 5000 {
-		r := rand.New(rand.NewPCG(uint64(seed), 3))
-		file := func(end string) string {
-			var b strings.Builder
-			for range r.IntN(20) {
-				b.WriteString(string(rune('a'+r.IntN(4))) + end)
-			}
-			if r.IntN(3) == 0 {
-				b.WriteString("last")
-			}
-			return b.String()
-		}
-		end := []string{"\n", "\r\n"}[r.IntN(2)]
-		old := file(end)
-		new := old
-		switch r.IntN(3) {
-		case 0:
-			new = file(end)
-		case 1:
-			lines := strings.SplitAfter(old, "\n")
-			at := r.IntN(len(lines))
-			new = strings.Join(lines[:at], "") + "x" + end + strings.Join(lines[at:], "")
-		}
-		h := compare(old, new, true)
-		if (old == new) != (len(h.hunks) == 0) {
-			t.Fatalf("%q %q: %d hunks", old, new, len(h.hunks))
-		}
-		clean := func(text string) []string {
-			if h.crlf {
-				text = strings.ReplaceAll(text, "\r\n", "\n")
-			}
-			return slices.Collect(strings.Lines(text))
-		}
-		was, drawn := clean(old), map[udiff.OpKind]int{}
-		var is []string
-		o := 0
-		for _, hunk := range h.hunks {
-			is = append(is, was[o:hunk[0].old-1]...)
-			o = hunk[0].old - 1
-			for _, d := range hunk {
-				line := d.text
-				if !d.noEnd {
-					line += "\n"
-				}
-				if d.kind != udiff.Insert {
-					if o++; d.old != o || was[o-1] != line {
-						t.Fatalf("%q %q: %+v, and line %d was %q", old, new, d, o, was[o-1])
-					}
-				}
-				if d.kind != udiff.Delete {
-					if is = append(is, line); d.new != len(is) {
-						t.Fatalf("%q %q: %+v is line %d", old, new, d, len(is))
-					}
-				}
-				drawn[d.kind]++
-			}
-		}
-		if is = append(is, was[o:]...); !slices.Equal(is, clean(new)) {
-			t.Fatalf("%q %q: the diff makes %q", old, new, is)
-		}
-		if drawn[udiff.Insert] != h.added || drawn[udiff.Delete] != h.removed {
-			t.Fatalf("%q %q: %v, counted +%d -%d", old, new, drawn, h.added, h.removed)
-		}
-	}
-}
 
 // diffText returns a whole diff.
 func diffText(d *acp.Diff) string {
@@ -313,23 +242,6 @@ func TestPermissionIsNotForged(t *testing.T) {
 	for _, l := range drawn.Body {
 		if l != "" && !strings.HasPrefix(l, "| ") && l != "Input" && !strings.HasPrefix(l, "The whole ") {
 			t.Errorf("the agent's own line stands for itself: %q", l)
-		}
-	}
-}
-
-// TestLongWord: a word that is too long for a line continues on full lines, also after an indentation.
-func TestLongWord(t *testing.T) {
-	for _, before := range []string{"", "x ", "link name  "} {
-		lines := line{{before + strings.Repeat("a", 300) + " and more", style{}}}.wrap(40, line{{"  ", style{}}})
-		var text strings.Builder
-		for i, l := range lines {
-			text.WriteString(strings.TrimPrefix(l.text(), "  "))
-			if whole := i > 0 || before == ""; whole && i < len(lines)-2 && l.width() != 40 {
-				t.Errorf("behind %q, line %d is %d wide: %q", before, i, l.width(), l.text())
-			}
-		}
-		if got := strings.ReplaceAll(text.String(), " ", ""); got != strings.ReplaceAll(before, " ", "")+strings.Repeat("a", 300)+"andmore" {
-			t.Errorf("something is lost: %q", got)
 		}
 	}
 }

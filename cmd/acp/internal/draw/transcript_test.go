@@ -2,9 +2,7 @@ package draw
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
@@ -52,40 +50,6 @@ func all(tr *Transcript) []string {
 		}
 	}
 	return out
-}
-
-// Whatever the scrolling, the visible lines are a part of all lines, at the position to which the same moves lead if
-// all lines are known.
-func TestScroll(t *testing.T) {
-	s := conversation(t, 8)
-	tr := NewTranscript(&Options{Width: 40, Theme: Plain(), Unfolded: true})
-	tr.Update(s.Snapshot())
-	lines := all(tr)
-	const height = 11
-	tr.View(height)
-	top := len(lines) - height
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 2000 {
-		switch n := r.IntN(20); n {
-		case 0:
-			tr.Top()
-			top = 0
-		case 1:
-			tr.Bottom()
-			top = len(lines) - height
-		default:
-			n := r.IntN(60) - 30
-			tr.Scroll(n)
-			top = min(max(top+n, 0), len(lines)-height)
-		}
-		want := strings.Join(lines[top:top+height], "\n")
-		if got := tr.View(height); got != want {
-			t.Fatalf("at line %d:\ngot\n%s\nwant\n%s", top, got, want)
-		}
-		if tr.AtBottom() != (top == len(lines)-height) {
-			t.Fatalf("at line %d of %d: AtBottom is %v", top, len(lines), tr.AtBottom())
-		}
-	}
 }
 
 // While the end is visible, it stays visible; otherwise the position stays the same.
@@ -196,21 +160,6 @@ func TestLastOutput(t *testing.T) {
 	tr.Update(s.Snapshot())
 	if got := strings.Join(all(tr), "\n"); strings.Contains(got, "line") {
 		t.Error(got)
-	}
-}
-
-// The state of a subagent is described in words.
-func TestSubagentState(t *testing.T) {
-	for state, want := range map[string]string{
-		`{"state":"running"}`: "working", `{"state":"requires_action"}`: "waiting for an answer", `{"state":"idle"}`: "done",
-		`{"state":"idle","stopReason":"end_turn"}`: "done", `{"state":"idle","stopReason":"refusal"}`: "refused",
-		`{"state":"idle","stopReason":"tired"}`: "stopped: tired", `{"state":"asleep"}`: "asleep",
-	} {
-		var s acp.StateUpdate
-		must.Do(t, json.Unmarshal([]byte(state), &s))
-		if got := stateWords(&s); got != want {
-			t.Errorf("%s: %q, want %q", state, got, want)
-		}
 	}
 }
 
@@ -485,27 +434,6 @@ func TestLargeMessage(t *testing.T) {
 	tr.View(50)
 	if tr.drawn > 60 {
 		t.Errorf("%d parts were drawn at the top", tr.drawn)
-	}
-}
-
-type brokenWriter struct{ n int }
-
-var errBroken = errors.New("broken")
-
-func (w *brokenWriter) Write(p []byte) (int, error) {
-	if w.n -= len(p); w.n < 0 {
-		return 0, errBroken
-	}
-	return len(p), nil
-}
-
-// An error of the writer is returned, wherever it occurs.
-func TestExportError(t *testing.T) {
-	s := story(t).Snapshot()
-	for _, n := range []int{0, 1000, 4096} {
-		if err := Export(&brokenWriter{n}, s, &ExportOptions{}); !errors.Is(err, errBroken) && n < 4096 {
-			t.Errorf("after %d bytes: %v", n, err)
-		}
 	}
 }
 
