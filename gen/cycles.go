@@ -123,6 +123,14 @@ func variantsOf(d model.Decl) (out []model.Decl) {
 	return out
 }
 
+// valueOf returns the declaration that a variant is a value of, or nil if it has none.
+func valueOf(v *model.Variant) model.Decl {
+	if named, ok := v.Type.(model.Named); ok {
+		return named.Decl
+	}
+	return v.Payload
+}
+
 // cycles returns groups of declarations that can be reached from each other, in the order of decls. It uses Tarjan's
 // algorithm, which takes linear time.
 func cycles(decls []model.Decl, next func(model.Decl) []model.Decl) (found [][]model.Decl) {

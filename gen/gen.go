@@ -56,10 +56,6 @@ func (c *Config) check() error {
 	return nil
 }
 
-// Error is a fault of a schema, with its location. Unless the configuration is invalid, the errors of Generate are of
-// this type or join errors of this type.
-type Error = schema.Error
-
 // Generate returns the files of the generated package by name. If it returns an error, there are no files.
 func Generate(c Config) (map[string][]byte, error) {
 	out, err := Run(c)
@@ -89,31 +85,6 @@ func Run(c Config) (*Result, error) {
 	return &out.Result, nil
 }
 
-// Problems returns the errors that err joins, or err itself.
-func Problems(err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{err}
-	}
-	var out []error
-	for _, err := range joined.Unwrap() {
-		out = append(out, Problems(err)...)
-	}
-	return out
-}
-
-// In adds a location to each problem.
-func In(where string, err error) error {
-	if err == nil {
-		return nil
-	}
-	var out []error
-	for _, err := range Problems(err) {
-		out = append(out, fmt.Errorf("%s: %w", where, err))
-	}
-	return errors.Join(out...)
-}
-
 // output is the result of all stages.
 type output struct {
 	Result
@@ -121,18 +92,6 @@ type output struct {
 	stale error // decisions that the schema does not use; then there are no files
 	moves []Override
 	lacks []Override // features that have no name
-}
-
-// wanted returns the overrides that err suggests, and the other problems.
-func wanted(err error) (lacks []Override, others error) {
-	for _, problem := range Problems(err) {
-		if w, ok := errors.AsType[*Wanted](problem); ok {
-			lacks = append(lacks, w.Override)
-		} else {
-			others = errors.Join(others, problem)
-		}
-	}
-	return lacks, others
 }
 
 func generate(c Config) (out *output, err error) {

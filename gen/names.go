@@ -192,19 +192,6 @@ func (n *namer) take(taken map[string]string, identifier string, what named) str
 	return identifier
 }
 
-// pathOf returns the path of a declaration in the subjects of overrides: the name of a definition, or for a part of one
-// its owner, a slash, and the property, tag, title or value. Slashes within these are written as ~1, tildes as ~0.
-func pathOf(d model.Decl) string {
-	c := d.Base()
-	switch {
-	case c.Schema != "":
-		return schema.Escape(c.Schema)
-	case c.Owner != nil:
-		return pathOf(c.Owner) + "/" + schema.Escape(c.Part)
-	}
-	return schema.Escape(c.Part)
-}
-
 // part is something within a declaration.
 func part(kind Kind, d model.Decl, name, pointer string) named {
 	return named{kind: kind, subject: pathOf(d) + "/" + schema.Escape(name), pointer: pointer}
@@ -289,14 +276,6 @@ func (n *namer) variant(v *model.Variant) {
 	v.Constructor = n.take(n.taken, name, what)
 	_, members := v.Payload.(*model.Struct)
 	v.Spread = v.Inline || spread && members
-}
-
-// valueOf returns the declaration that a variant is a value of, or nil if it has none.
-func valueOf(v *model.Variant) model.Decl {
-	if named, ok := v.Type.(model.Named); ok {
-		return named.Decl
-	}
-	return v.Payload
 }
 
 // variantName returns the default name of a variant's own type.

@@ -216,36 +216,6 @@ func (j *decisions) unused() error {
 	return errors.Join(problems...)
 }
 
-// Stale reports that a schema does not use an override, and why. [Generate] returns one for each such override, wrapped
-// in an [Error].
-type Stale struct {
-	Override
-	Because string
-}
-
-// Error implements the error interface.
-func (s *Stale) Error() string {
-	return fmt.Sprintf("the override {%v, %q, %q} is not used: %s", s.Kind, s.Subject, s.Value, s.Because)
-}
-
-// Wanted reports that a schema needs an override, and suggests one. [Generate] returns one, wrapped in an [Error], for
-// each name that is taken or cannot be derived, and for each unknown keyword.
-type Wanted struct {
-	Override
-	Because error
-}
-
-// Error implements the error interface.
-func (w *Wanted) Error() string {
-	if w.Kind == Ignored {
-		return fmt.Sprintf("%v; an override {%v, %q} leaves it out", w.Because, w.Kind, w.Subject)
-	}
-	return fmt.Sprintf("%v; an override {%v, %q} can name it", w.Because, w.Kind, w.Subject)
-}
-
-// Unwrap returns the problem without the suggested override.
-func (w *Wanted) Unwrap() error { return w.Because }
-
 // anchorRef matches a reference to an anchor.
 var anchorRef = regexp.MustCompile(`"\$ref"\s*:\s*"#[^/"]`)
 
@@ -260,6 +230,19 @@ func suggestIgnored(document []byte, err error) error {
 		}
 	}
 	return err
+}
+
+// pathOf returns the path of a declaration in the subjects of overrides: the name of a definition, or for a part of one
+// its owner, a slash, and the property, tag, title or value. Slashes within these are written as ~1, tildes as ~0.
+func pathOf(d model.Decl) string {
+	c := d.Base()
+	switch {
+	case c.Schema != "":
+		return schema.Escape(c.Schema)
+	case c.Owner != nil:
+		return pathOf(c.Owner) + "/" + schema.Escape(c.Part)
+	}
+	return schema.Escape(c.Part)
 }
 
 // decide applies the decisions about members and methods.

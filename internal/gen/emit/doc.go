@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/acpgo/sdk/internal/gen/model"
 )
 
 // width is the last column of a line of comment. A tab counts as four.
@@ -157,4 +159,68 @@ func (g *generator) withoutFiller(description string) string {
 		return g.Filler != nil && g.Filler.MatchString(strings.Join(strings.Fields(p), " "))
 	})
 	return strings.TrimSpace(strings.Join(paragraphs, "\n\n"))
+}
+
+// declDoc returns the doc comment of a declaration.
+func (g *generator) declDoc(c *model.Common) []string { return markDecl(g.describeDecl(c, ""), c) }
+
+// describeDecl returns the doc comment of a declaration without the paragraphs for tools, which markDecl adds.
+func (g *generator) describeDecl(c *model.Common, instead string) []string {
+	lines := g.describe(c.Go, c.Doc, instead, 0)
+	if c.Schema != "" && !strings.EqualFold(c.Schema, c.Go) {
+		lines = beforeLinks(lines, "Schema: "+c.Schema+".")
+	}
+	return lines
+}
+
+func markDecl(lines []string, c *model.Common) []string {
+	return experimental(deprecate(lines, c.Deprecated), c.Experimental, nil, 0)
+}
+
+// deprecate appends the paragraph that tools look for to the doc comment of a deprecated declaration.
+func deprecate(lines []string, deprecated bool) []string {
+	if !deprecated {
+		return lines
+	}
+	return beforeLinks(lines, "Deprecated: the schema marks it as deprecated.")
+}
+
+// beforeLinks appends a paragraph to a doc comment, before the targets of its links.
+func beforeLinks(lines []string, paragraph ...string) []string {
+	if len(paragraph) == 0 {
+		return lines
+	}
+	end := len(lines)
+	for end > 0 && strings.HasPrefix(lines[end-1], "[") && strings.Contains(lines[end-1], "]: ") {
+		end--
+	}
+	if end < len(lines) {
+		end-- // the blank line
+	}
+	out := append([]string(nil), lines[:end]...)
+	if end > 0 {
+		out = append(out, "")
+	}
+	return append(append(out, paragraph...), lines[end:]...)
+}
+
+// experimental appends to a doc comment the paragraph that marks a declaration as experimental.
+func experimental(lines []string, is bool, feature *model.Feature, indent int) []string {
+	if !is {
+		return lines
+	}
+	text := "Experimental: any minor release may change or remove it."
+	if feature != nil {
+		text += " It needs [" + feature.Go() + "]."
+	}
+	return beforeLinks(lines, paragraph(text, indent)...)
+}
+
+// enumerate joins names with commas, and with "and" or "or" before the last.
+func enumerate(names []string, conjunction string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " " + conjunction + " " + names[last]
 }

@@ -2,7 +2,6 @@ package emit
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/dave/jennifer/jen"
@@ -64,8 +63,10 @@ func (g *generator) featuresOf(f *jen.File) {
 			}
 		case *model.Enum:
 			var values []jen.Code
-			for _, v := range experimentalValues(d) {
-				values = append(values, source("case %: return %", v.Go, bitOf(v.Feature)))
+			for _, v := range d.Values {
+				if v.Feature != nil {
+					values = append(values, source("case %: return %", v.Go, bitOf(v.Feature)))
+				}
 			}
 			if len(values) > 0 {
 				subject = source("x := x.(type)")
@@ -92,76 +93,3 @@ func (g *generator) canBeOff(feature *model.Feature) bool { return g.Facade && f
 
 // bitOf returns the feature as the decoder knows it.
 func bitOf(feature *model.Feature) jen.Code { return jen.Uint64().Call(jen.Id(feature.Go())) }
-
-// experimental appends to a doc comment the paragraph that marks a declaration as experimental.
-func experimental(lines []string, is bool, feature *model.Feature, indent int) []string {
-	if !is {
-		return lines
-	}
-	text := "Experimental: any minor release may change or remove it."
-	if feature != nil {
-		text += " It needs [" + feature.Go() + "]."
-	}
-	return beforeLinks(lines, paragraph(text, indent)...)
-}
-
-// findUsers returns the declarations whose values can use a feature.
-func (g *generator) findUsers() map[model.Decl]bool {
-	users := map[model.Decl]bool{}
-	for _, m := range g.pkg.Methods {
-		if m.Feature != nil {
-			users[m.Params] = true
-		}
-	}
-	for changed := true; changed; {
-		changed = false
-		for _, d := range g.pkg.Decls {
-			if !users[d] && usesFeature(d, users) {
-				users[d], changed = true, true
-			}
-		}
-	}
-	return users
-}
-
-// usesFeature reports whether a part of a declaration, or of one that it refers to, belongs to a feature.
-func usesFeature(d model.Decl, users map[model.Decl]bool) bool {
-	for _, f := range model.Fields(d) {
-		if f.Feature != nil || users[declOf(f.Type)] || len(valuesOf(f.Type)) > 0 {
-			return true
-		}
-	}
-	u, ok := d.(*model.Union)
-	return ok && slices.ContainsFunc(u.Variants,
-		func(v *model.Variant) bool { return v.Feature != nil || users[v.Payload] })
-}
-
-// declOf returns the declaration of a type, or of its items.
-func declOf(t model.Type) model.Decl {
-	switch t := t.(type) {
-	case model.Named:
-		return t.Decl
-	case model.Slice:
-		return declOf(t.Elem)
-	case model.Pointer:
-		return t.Elem.Decl
-	}
-	return nil
-}
-
-// valuesOf returns the experimental values of a type that is an enum.
-func valuesOf(t model.Type) []*model.EnumValue {
-	if enum := enumOf(t); enum != nil {
-		return experimentalValues(enum)
-	}
-	return nil
-}
-
-func experimentalValues(enum *model.Enum) []*model.EnumValue {
-	return slices.DeleteFunc(slices.Clone(enum.Values), func(v *model.EnumValue) bool { return v.Feature == nil })
-}
-
-// usesFeatures reports whether values of the type can use features.
-func (g *generator) usesFeatures(t model.Type) bool {
-	return g.Facade && (g.users[declOf(t)] || len(valuesOf(t)) > 0)
-}

@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dave/jennifer/jen"
@@ -53,60 +54,32 @@ func enumNames(v any) string {
 // findIDs finds the required ids of parameters and results: the schema allows them to be empty, but then they identify
 // nothing.
 func (g *generator) findIDs() {
-	for _, r := range roles {
-		if r.session == "" {
-			continue
-		}
-		for _, m := range g.handled(r.side) {
-			for _, id := range append(requiredIDs(m.Params), requiredIDs(m.Result)...) {
-				g.ids[id] = true
+	for _, m := range slices.Concat(g.handled(model.Agent), g.handled(model.Client)) {
+		for _, f := range slices.Concat(model.Fields(m.Params), model.Fields(m.Result)) {
+			named, _ := f.Type.(model.Named)
+			if t, ok := named.Decl.(*model.Newtype); ok && strings.HasSuffix(t.Schema, "Id") {
+				basic, scalar := t.Type.(model.Basic)
+				g.ids[f] = scalar && basic.Kind == model.String && f.Presence == model.Required
 			}
 		}
 	}
 }
 
-// requiredIDs returns the required members of an object that are ids.
-func requiredIDs(d model.Decl) []*model.Field {
-	if d == nil {
-		return nil
-	}
-	var ids []*model.Field
-	for _, field := range model.Fields(d) {
-		named, ok := field.Type.(model.Named)
-		if !ok || field.Presence != model.Required {
-			continue
-		}
-		t, ok := named.Decl.(*model.Newtype)
-		if !ok || !strings.HasSuffix(t.Schema, "Id") {
-			continue
-		}
-		if basic, ok := t.Type.(model.Basic); ok && basic.Kind == model.String {
-			ids = append(ids, field)
-		}
-	}
-	return ids
-}
-
-// capabilityGroup is the methods that need the same capability.
-type capabilityGroup struct {
-	path    []*model.Field
-	methods []*model.Method
-}
-
-// byCapability returns a side's methods that need a capability, in the order of the schema.
-func (g *generator) byCapability(side model.Side) []*capabilityGroup {
-	var groups []*capabilityGroup
-	known := map[string]*capabilityGroup{}
+// byCapability returns a side's methods that need a capability, in groups that need the same, in the order of the
+// schema.
+func (g *generator) byCapability(side model.Side) (groups [][]*model.Method) {
 	for _, m := range g.handled(side) {
-		name := model.DottedPath(m.Capability)
-		if name == "" {
-			continue
+		path := model.DottedPath(m.Capability)
+		i := slices.IndexFunc(groups, func(group []*model.Method) bool {
+			return model.DottedPath(group[0].Capability) == path
+		})
+		switch {
+		case path == "":
+		case i < 0:
+			groups = append(groups, []*model.Method{m})
+		default:
+			groups[i] = append(groups[i], m)
 		}
-		if known[name] == nil {
-			known[name] = &capabilityGroup{path: m.Capability}
-			groups = append(groups, known[name])
-		}
-		known[name].methods = append(known[name].methods, m)
 	}
 	return groups
 }
@@ -127,14 +100,14 @@ func isAdvertised(c *jen.Statement, path []*model.Field) *jen.Statement {
 }
 
 // serves writes the function that reports whether a side that advertises some capabilities serves a method.
-func (g *generator) serves(f *jen.File, r role, caps string, groups []*capabilityGroup) {
+func (g *generator) serves(f *jen.File, r role, caps string, groups [][]*model.Method) {
 	var cases, body []jen.Code
 	for _, group := range groups {
 		var names []jen.Code
-		for _, m := range group.methods {
+		for _, m := range group {
 			names = append(names, jen.Id(m.Const))
 		}
-		cases = append(cases, source("case %: return %", jen.List(names...), isAdvertised(jen.Id("x"), group.path)))
+		cases = append(cases, source("case %: return %", jen.List(names...), isAdvertised(jen.Id("x"), group[0].Capability)))
 	}
 	if len(cases) > 0 {
 		body = append(body, source("switch method {\n%\n}", cases))
@@ -241,21 +214,21 @@ func isSet(params string, f *model.Field) *jen.Statement {
 }
 
 // derive writes the method that returns the capabilities of the handlers that are set.
-func (g *generator) derive(f *jen.File, r role, caps string, groups []*capabilityGroup) {
+func (g *generator) derive(f *jen.File, r role, caps string, groups [][]*model.Method) {
 	var body []jen.Code
 	for _, group := range groups {
 		value := jen.True()
-		last := group.path[len(group.path)-1]
-		if last.Opt() {
+		path := group[0].Capability
+		if last := path[len(path)-1]; last.Opt() {
 			value = g.codecName("Some").Call(g.goType(last.Type).Values())
 		}
-		set := g.assign(jen.Id("x"), group.path, value)
-		if len(group.methods) == 1 {
-			body = append(body, source("if h.% != nil {\n%\n}", group.methods[0].Go, set))
+		set := g.assign(jen.Id("x"), path, value)
+		if len(group) == 1 {
+			body = append(body, source("if h.% != nil {\n%\n}", group[0].Go, set))
 			continue
 		}
-		handlers := []jen.Code{jen.Lit(model.DottedPath(group.path))}
-		for _, m := range group.methods {
+		handlers := []jen.Code{jen.Lit(model.DottedPath(path))}
+		for _, m := range group {
 			handlers = append(handlers, source("handler{%, h.% != nil}", jen.Lit(m.Go), m.Go))
 		}
 		body = append(body, source("if all, err := allOrNone%; err != nil {\nreturn x, err\n} else if all {\n%\n}",

@@ -3,6 +3,7 @@ package emit
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -138,4 +139,60 @@ func enumOf(t model.Type) *model.Enum {
 		return d
 	}
 	return nil
+}
+
+// findUsers finds the declarations whose values can use a feature.
+func (g *generator) findUsers() {
+	for _, m := range g.pkg.Methods {
+		if m.Feature != nil {
+			g.users[m.Params] = true
+		}
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, d := range g.pkg.Decls {
+			if !g.users[d] && g.hasFeature(d) {
+				g.users[d], changed = true, true
+			}
+		}
+	}
+}
+
+// hasFeature reports whether a part of a declaration, or of one that it refers to, belongs to a feature.
+func (g *generator) hasFeature(d model.Decl) bool {
+	for _, f := range model.Fields(d) {
+		if f.Feature != nil || g.usesFeatures(f.Type) {
+			return true
+		}
+	}
+	u, ok := d.(*model.Union)
+	return ok && slices.ContainsFunc(u.Variants,
+		func(v *model.Variant) bool { return v.Feature != nil || g.users[v.Payload] })
+}
+
+// usesFeatures reports whether values of the type can use features.
+func (g *generator) usesFeatures(t model.Type) bool {
+	enum := enumOf(t)
+	return g.users[declOf(t)] || g.Facade && enum != nil &&
+		slices.ContainsFunc(enum.Values, func(v *model.EnumValue) bool { return v.Feature != nil })
+}
+
+// declOf returns the declaration of a type, or of its items.
+func declOf(t model.Type) model.Decl {
+	switch t := t.(type) {
+	case model.Named:
+		return t.Decl
+	case model.Slice:
+		return declOf(t.Elem)
+	case model.Pointer:
+		return t.Elem.Decl
+	}
+	return nil
+}
+
+// mustRead reads a part of a default.
+func mustRead(raw json.RawMessage, v any) {
+	if err := json.Unmarshal(raw, v); err != nil {
+		panic(err) // checked when the model was built
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/dave/jennifer/jen"
 
@@ -23,49 +22,6 @@ func (g *generator) types(f *jen.File) {
 			declare(f, g.declDoc(&d.Common), jen.Type().Id(d.Go).Add(g.goType(d.Type)))
 		}
 	}
-}
-
-// declDoc returns the doc comment of a declaration.
-func (g *generator) declDoc(c *model.Common) []string { return markDecl(g.describeDecl(c, ""), c) }
-
-// describeDecl returns the doc comment of a declaration without the paragraphs for tools, which markDecl adds.
-func (g *generator) describeDecl(c *model.Common, instead string) []string {
-	lines := g.describe(c.Go, c.Doc, instead, 0)
-	if c.Schema != "" && !strings.EqualFold(c.Schema, c.Go) {
-		lines = beforeLinks(lines, "Schema: "+c.Schema+".")
-	}
-	return lines
-}
-
-func markDecl(lines []string, c *model.Common) []string {
-	return experimental(deprecate(lines, c.Deprecated), c.Experimental, nil, 0)
-}
-
-// deprecate appends the paragraph that tools look for to the doc comment of a deprecated declaration.
-func deprecate(lines []string, deprecated bool) []string {
-	if !deprecated {
-		return lines
-	}
-	return beforeLinks(lines, "Deprecated: the schema marks it as deprecated.")
-}
-
-// beforeLinks appends a paragraph to a doc comment, before the targets of its links.
-func beforeLinks(lines []string, paragraph ...string) []string {
-	if len(paragraph) == 0 {
-		return lines
-	}
-	end := len(lines)
-	for end > 0 && strings.HasPrefix(lines[end-1], "[") && strings.Contains(lines[end-1], "]: ") {
-		end--
-	}
-	if end < len(lines) {
-		end-- // the blank line
-	}
-	out := append([]string(nil), lines[:end]...)
-	if end > 0 {
-		out = append(out, "")
-	}
-	return append(append(out, paragraph...), lines[end:]...)
 }
 
 // structDecl declares a struct and its methods besides those for JSON.
@@ -231,11 +187,4 @@ func (g *generator) structValue(d *model.Struct, raw json.RawMessage) *jen.State
 			list.Id(f.Go).Op(":").Add(g.value(t, member))
 		}
 	}))
-}
-
-// mustRead reads a part of a default.
-func mustRead(raw json.RawMessage, v any) {
-	if err := json.Unmarshal(raw, v); err != nil {
-		panic(err) // checked when the model was built
-	}
 }

@@ -84,15 +84,6 @@ func variantType(v *model.Variant) string {
 	return "*" + v.Go
 }
 
-// enumerate joins names with commas, and with "and" or "or" before the last.
-func enumerate(names []string, conjunction string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " " + conjunction + " " + names[last]
-}
-
 // howTold returns the paragraph about how the variants are distinguished.
 func (g *generator) howTold(u *model.Union) []string {
 	switch {
