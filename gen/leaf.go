@@ -5,6 +5,7 @@ package gen
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -344,7 +345,7 @@ func (b *builder) presence(f *model.Field) {
 		return
 	}
 	f.Default = value
-	b.checkValue(f.Type, f.Default, f.Pointer+"/default")
+	f.Value = b.value(f.Type, value, f.Pointer+"/default")
 }
 
 // defaultOf returns the default of a schema, which can be that of the definition that it refers to.
@@ -404,92 +405,92 @@ func isZero(raw json.RawMessage, t model.Type) bool {
 	return false
 }
 
-// checkValue reports a default that is not a value of its type or that Go cannot express.
-func (b *builder) checkValue(t model.Type, raw json.RawMessage, at string) {
-	wrong := func() { b.problem(at, "the default %s has no Go shape", raw) }
+// value returns a default as a value of its type. It reports one that is none, or that Go cannot express.
+func (b *builder) value(t model.Type, raw json.RawMessage, at string) *model.Value {
+	v, err := &model.Value{Type: t}, error(nil)
+	wrong := fmt.Errorf("the default %s has no Go shape", raw)
 	switch t := t.(type) {
 	case model.Basic:
-		if _, err := model.ScalarOf(raw, t); err != nil {
-			b.problem(at, "%v", err)
-		}
+		v.Scalar, err = model.ScalarOf(raw, t)
 	case model.Any:
+		v.Scalar = string(raw)
 	case model.Null:
 		if string(raw) != "null" {
-			wrong()
+			err = wrong
 		}
 	case model.Nullable:
-		if string(raw) != "null" {
-			b.checkValue(t.Elem, raw, at)
-		}
+		v.Of = append(v.Of, b.nullableValue(t.Elem, raw, at, true))
 	case model.Pointer:
-		b.checkValue(t.Elem, raw, at)
-	case model.Named:
-		b.checkNamed(t.Decl, raw, at)
+		v.Of = append(v.Of, b.value(t.Elem, raw, at))
 	case model.Slice:
 		var items []json.RawMessage
 		if raw[0] != '[' || json.Unmarshal(raw, &items) != nil {
-			wrong()
+			err = wrong
 		}
 		for i, item := range items {
-			b.checkValue(t.Elem, item, at+"/"+strconv.Itoa(i))
+			v.Of = append(v.Of, b.value(t.Elem, item, at+"/"+strconv.Itoa(i)))
 		}
 	case model.Map:
-		b.checkMembers(raw, at, func(string) model.Type { return t.Elem })
+		b.memberValues(v, raw, at, func(string) *model.Field { return &model.Field{Type: t.Elem} })
 	case model.Meta:
-		b.checkMembers(raw, at, func(string) model.Type { return model.Any{} })
-	default:
-		wrong()
-	}
-}
-
-func (b *builder) checkNamed(d model.Decl, raw json.RawMessage, at string) {
-	switch d := d.(type) {
-	case *model.Enum:
-		v, err := model.ScalarOf(raw, d.Type)
-		if err != nil || !d.Open && !d.Lists(v) {
-			b.problem(at, "the default %s has no Go shape", raw)
-		}
-	case *model.Newtype:
-		b.checkValue(d.Type, raw, at)
-	case *model.Struct:
-		members := b.checkMembers(raw, at, func(name string) model.Type {
-			i := slices.IndexFunc(d.Fields, func(f *model.Field) bool { return f.JSON == name })
-			switch {
-			case i < 0:
+		b.memberValues(v, raw, at, func(string) *model.Field { return &model.Field{Type: model.Any{}} })
+	case model.Named:
+		switch d := t.Decl.(type) {
+		case *model.Enum:
+			if v.Scalar, err = model.ScalarOf(raw, d.Type); err != nil || !d.Open && !d.Lists(v.Scalar) {
+				err = wrong
+			}
+		case *model.Newtype:
+			v.Of = append(v.Of, b.value(d.Type, raw, at))
+		case *model.Struct:
+			b.memberValues(v, raw, at, func(name string) *model.Field {
+				if i := slices.IndexFunc(d.Fields, func(f *model.Field) bool { return f.JSON == name }); i >= 0 {
+					return d.Fields[i]
+				}
 				return nil
-			case d.Fields[i].Nullable:
-				return model.Nullable{Elem: d.Fields[i].Type}
+			})
+			for _, f := range d.Fields {
+				if f.Required() && !slices.Contains(v.Names, f.JSON) {
+					b.problem(at, "the default lacks the member %q", f.JSON)
+				}
 			}
-			return d.Fields[i].Type
-		})
-		for _, f := range d.Fields {
-			if f.Required() && !members[f.JSON] {
-				b.problem(at, "the default lacks the member %q", f.JSON)
-			}
+		default:
+			err = errors.New("a default that is one of the variants of a union has no Go shape")
 		}
 	default:
-		b.problem(at, "a default that is one of the variants of a union has no Go shape")
+		err = wrong
 	}
+	if err != nil {
+		b.problem(at, "%v", err)
+	}
+	return v
 }
 
-// checkMembers checks the members of a default against the types that of returns. of returns nil for a member that the
-// type does not have. checkMembers returns the names of the members.
-func (b *builder) checkMembers(raw json.RawMessage, at string, of func(name string) model.Type) map[string]bool {
-	names := map[string]bool{}
+// nullableValue is like value, but the default may be null.
+func (b *builder) nullableValue(t model.Type, raw json.RawMessage, at string, nullable bool) *model.Value {
+	if nullable && string(raw) == "null" {
+		return &model.Value{Type: t, Null: true, Scalar: "null"}
+	}
+	return b.value(t, raw, at)
+}
+
+// memberValues adds the members of a default to its value. field returns nil for a member that the type does not have.
+func (b *builder) memberValues(v *model.Value, raw json.RawMessage, at string, field func(string) *model.Field) {
 	var members map[string]json.RawMessage
 	if raw[0] != '{' || json.Unmarshal(raw, &members) != nil {
 		b.problem(at, "the default %s has no Go shape", raw)
-		return names
+		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		names[name] = true
-		if t := of(name); t != nil {
-			b.checkValue(t, members[name], at+"/"+schema.Escape(name))
-		} else {
-			b.problem(at+"/"+schema.Escape(name), "the type has no such member")
+		at := at + "/" + schema.Escape(name)
+		v.Names = append(v.Names, name)
+		f := field(name)
+		if f == nil {
+			b.problem(at, "the type has no such member")
+			continue
 		}
+		v.Of = append(v.Of, b.nullableValue(f.Type, members[name], at, f.Nullable))
 	}
-	return names
 }
 
 // markZeroTest gives an IsZero method to s and to every struct whose method s needs.

@@ -1,9 +1,6 @@
 package emit
 
 import (
-	"encoding/json"
-	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/dave/jennifer/jen"
@@ -94,7 +91,7 @@ func (g *generator) accessors(f *jen.File, owner string, fields []*model.Field) 
 		if field.Opt() && field.Nullable {
 			absent = "absent or null"
 		}
-		value := g.value(field.Type, field.Default)
+		value := g.value(field.Value)
 		body := source(" return x.%.Or(%) ", field.Go, value)
 		if !field.Opt() {
 			body = source("\nif % {\nreturn %\n}\nreturn x.%\n", zeroOf(jen.Id("x").Dot(field.Go), field), value, field.Go)
@@ -105,86 +102,54 @@ func (g *generator) accessors(f *jen.File, owner string, fields []*model.Field) 
 	}
 }
 
-// value returns a JSON value as a Go expression of a type. The model was checked to have only such values.
-func (g *generator) value(t model.Type, raw json.RawMessage) *jen.Statement {
-	switch t := t.(type) {
+// value returns a value as a Go expression.
+func (g *generator) value(v *model.Value) *jen.Statement {
+	var parts []jen.Code
+	switch t := v.Type.(type) {
 	case model.Basic:
-		v, err := model.ScalarOf(raw, t)
-		if err != nil {
-			panic(err)
-		}
-		return literal(v)
+		return literal(v.Scalar)
 	case model.Any:
-		return jen.Qual(jsonPath, "RawMessage").Call(jen.Lit(string(raw)))
+		return jen.Qual(jsonPath, "RawMessage").Call(jen.Lit(v.Scalar))
 	case model.Null:
-		return jen.Struct().Values()
+		return source("struct{}{}")
 	case model.Nullable:
-		if string(raw) == "null" {
-			return g.codecName("Null").Types(g.goType(t.Elem)).Call()
-		}
-		return g.codecName("Some").Types(g.goType(t.Elem)).Call(g.value(t.Elem, raw))
+		return g.optValue(v.Of[0])
 	case model.Pointer:
-		return jen.Op("&").Add(g.value(t.Elem, raw))
+		return source("&%", g.value(v.Of[0]))
 	case model.Named:
 		switch d := t.Decl.(type) {
 		case *model.Enum:
-			v, err := model.ScalarOf(raw, d.Type)
-			if err != nil {
-				panic(err)
+			if i := slices.IndexFunc(d.Values, func(o *model.EnumValue) bool { return o.Value == v.Scalar }); i >= 0 {
+				return jen.Id(d.Values[i].Go)
 			}
-			for _, o := range d.Values {
-				if o.Value == v {
-					return jen.Id(o.Go)
+			return source("%(%)", d.Go, literal(v.Scalar))
+		case *model.Newtype:
+			return source("%(%)", d.Go, g.value(v.Of[0]))
+		case *model.Struct:
+			for _, f := range d.Fields {
+				if i := slices.Index(v.Names, f.JSON); i >= 0 && f.Opt() {
+					parts = append(parts, source("%: %", f.Go, g.optValue(v.Of[i])))
+				} else if i >= 0 {
+					parts = append(parts, source("%: %", f.Go, g.value(v.Of[i])))
 				}
 			}
-			return jen.Id(d.Go).Call(literal(v))
-		case *model.Newtype:
-			return jen.Id(d.Go).Call(g.value(d.Type, raw))
-		case *model.Struct:
-			return g.structValue(d, raw)
 		}
-	case model.Slice:
-		var items []json.RawMessage
-		mustRead(raw, &items)
-		return g.goType(t).Values(jen.ListFunc(func(list *jen.Group) {
-			for _, item := range items {
-				list.Add(g.value(t.Elem, item))
+	default:
+		for i, item := range v.Of {
+			part := g.value(item)
+			if v.Names != nil {
+				part = source("%: %", jen.Lit(v.Names[i]), part)
 			}
-		}))
-	case model.Map, model.Meta:
-		return g.mapValue(t, raw)
+			parts = append(parts, part)
+		}
 	}
-	panic(fmt.Sprintf("no value of a %T", t))
+	return g.goType(v.Type).Values(jen.List(parts...))
 }
 
-func (g *generator) mapValue(t model.Type, raw json.RawMessage) *jen.Statement {
-	var elem model.Type = model.Any{}
-	if m, ok := t.(model.Map); ok {
-		elem = m.Elem
+// optValue returns a value as an Opt of its type.
+func (g *generator) optValue(v *model.Value) *jen.Statement {
+	if v.Null {
+		return source("%[%]()", g.codecName("Null"), g.goType(v.Type))
 	}
-	var members map[string]json.RawMessage
-	mustRead(raw, &members)
-	return g.goType(t).Values(jen.ListFunc(func(list *jen.Group) {
-		for _, name := range slices.Sorted(maps.Keys(members)) {
-			list.Lit(name).Op(":").Add(g.value(elem, members[name]))
-		}
-	}))
-}
-
-func (g *generator) structValue(d *model.Struct, raw json.RawMessage) *jen.Statement {
-	var members map[string]json.RawMessage
-	mustRead(raw, &members)
-	return jen.Id(d.Go).Values(jen.ListFunc(func(list *jen.Group) {
-		for _, f := range d.Fields {
-			member, ok := members[f.JSON]
-			if !ok {
-				continue
-			}
-			t := f.Type
-			if f.Opt() {
-				t = model.Nullable{Elem: t}
-			}
-			list.Id(f.Go).Op(":").Add(g.value(t, member))
-		}
-	}))
+	return source("%[%](%)", g.codecName("Some"), g.goType(v.Type), g.value(v))
 }

@@ -320,13 +320,24 @@ type Field struct {
 	// invalid items of an array are dropped. All three are reported.
 	OnError, OnNull, SkipItems bool
 
-	// Default is the schema's default, or nil if it has none or Go's zero value is equivalent.
+	// Default is the schema's default, or nil if it has none or Go's zero value is equivalent. Value is the same as a
+	// value of Type.
 	Default json.RawMessage
+	Value   *Value
 	// Accessor is the Go name of the method that falls back to Default, set by naming.
 	Accessor string
 
 	// Flat is set if this is not a member but a union whose members are in the same object.
 	Flat bool
+}
+
+// Value is a JSON value of a type.
+type Value struct {
+	Type   Type
+	Null   bool     // the value is null, which is not of the type
+	Scalar any      // of a Basic or Enum, as in [EnumValue]; the text of an Any
+	Of     []*Value // the items or members, or the value of the element type
+	Names  []string // of the members
 }
 
 // Required reports whether the member is always present.
