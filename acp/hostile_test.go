@@ -11,7 +11,6 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/internal/test/badlines"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -26,50 +25,6 @@ func eachSide(t *testing.T, f func(t *testing.T, tr *trial)) {
 			synctest.Test(t, func(t *testing.T) { f(t, start(t)) })
 		})
 	}
-}
-
-// checkLine sends a line and requires the one answer that it is to get, then that the connection serves.
-func (tr *trial) checkLine(line badlines.Line) {
-	tr.t.Helper()
-	before := len(tr.peer.Answers("null"))
-	tr.write(line.Text+"\n", nil)
-	time.Sleep(time.Minute)
-	id := line.ID
-	if id == "" {
-		id = "99" // that of the responses to nothing
-	}
-	answers := tr.peer.Answers(id)
-	if id == "null" {
-		answers = answers[before:]
-	}
-	switch {
-	case line.ID == "" && len(answers)+len(tr.peer.Answers("null")) > 0:
-		tr.t.Errorf("answered with %v %v", answers, tr.peer.Answers("null"))
-	case line.ID == "":
-	case len(answers) != 1:
-		tr.t.Errorf("%d answers", len(answers))
-	case answers[0].Code != line.Code:
-		tr.t.Errorf("answered with %v, want code %d", answers[0], line.Code)
-	}
-	tr.alive()
-	tr.finish(true)
-}
-
-// Rules 9 and 11, on both sides.
-func TestHostileLines(t *testing.T) {
-	tier.Need(t, tier.Normal)
-	n := 0
-	eachRow := func(method, members string, start func(t *testing.T) *trial) {
-		for _, line := range badlines.Lines(method, members) {
-			n++
-			t.Run(method+"/"+line.Name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { start(t).checkLine(line) })
-			})
-		}
-	}
-	eachRow(acp.MethodNewSession, `"cwd":"/","mcpServers":[]`, func(t *testing.T) *trial { return tryAgent(t, true) })
-	eachRow(acp.MethodReadTextFile, `"sessionId":"s","path":"/x"`, tryClient)
-	t.Logf("%d lines, agent and client", n)
 }
 
 // Parameters that are JSON, and still wrong or strange. MEMBERS stands for those that are needed, NAME for
