@@ -189,9 +189,7 @@ func tryClientWith(t *testing.T, handlers acp.ClientHandlers, hooks rpc.Hooks) *
 	tr.end = conn.Wait
 	tr.last = func() {
 		<-ended
-		if err := conn.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, conn.Close())
 	}
 	return tr
 }
@@ -222,9 +220,7 @@ func (tr *trial) write(lines string, sizes []byte) {
 	for line := range strings.Lines(lines) {
 		tr.validator.Message(direction, []byte(line))
 	}
-	if err := tr.peer.Write([]byte(lines), sizes); err != nil {
-		tr.t.Error(err)
-	}
+	must.Do(tr.t, tr.peer.Write([]byte(lines), sizes))
 }
 
 // alive sends a request that is as it should be, which must be answered.
@@ -249,16 +245,9 @@ func (tr *trial) request() (method, members string) {
 // finish ends the connection and judges what came back. All that is owed must have come, if all is set.
 func (tr *trial) finish(all bool) {
 	tr.t.Helper()
-	if err := tr.peer.End(); err != nil {
-		tr.t.Error(err)
-	}
-	if err := tr.end(); err != nil {
-		tr.t.Error(err)
-	}
+	must.Do(tr.t, errors.Join(tr.peer.End(), tr.end()))
 	tr.last()
-	if err := tr.peer.Verdict(all); err != nil {
-		tr.t.Error(err)
-	}
+	must.Do(tr.t, tr.peer.Verdict(all))
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	for _, f := range tr.sent {

@@ -152,20 +152,6 @@ func TestResultsAreChecked(t *testing.T) {
 	}
 }
 
-// A turn that was cancelled ends as cancelled, whatever its work returns.
-func TestCancelledWhateverIsReturned(t *testing.T) {
-	begun := make(chan struct{})
-	conn := connect(t, handlers(working(func(ctx context.Context, _ *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
-		close(begun)
-		<-ctx.Done()
-		return acpv2.MaxTokens(), nil
-	})), acpv2.ClientHandlers{}, nil)
-	turn := newSession(t, conn).Stream(t.Context(), acpv2.TextBlock("x"))
-	<-begun
-	turn.Cancel()
-	ends(t, "cancelled")(turn.Result())
-}
-
 // Config options and commands follow what the agent says.
 func TestSessionFollowsItsAgent(t *testing.T) {
 	options := func(current acpv2.SessionConfigValueID) []acpv2.SessionConfigOption {

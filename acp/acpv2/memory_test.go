@@ -38,9 +38,7 @@ func TestLongIDsAreNotRemembered(t *testing.T) {
 	}
 	agent := handlers(func(ctx context.Context, s *acpv2.AgentSession, _ *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
 		send := func(u *acpv2.UpdateSessionNotification) {
-			if err := rpc.Notify(ctx, s, acpv2.MethodSessionUpdate, u); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, rpc.Notify(ctx, s, acpv2.MethodSessionUpdate, u))
 		}
 		for i := range n {
 			send(state(acpv2.SessionID(long(i)), running))
@@ -58,29 +56,23 @@ func TestLongIDsAreNotRemembered(t *testing.T) {
 	near, far := acpv2.Pipe()
 	served := must.Get(acpv2.StartAgent(t.Context(), far, agent, &acpv2.AgentOptions{Info: info}))(t)
 	handled := make(chan struct{})
-	conn, err := acpv2.Connect(t.Context(), near, acpv2.ClientHandlers{
+	conn := must.Get(acpv2.Connect(t.Context(), near, acpv2.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
 			if u, ok := n.Update.Variant.(*acpv2.SessionUpdateUserMessage); ok && u.MessageID == "last" {
 				close(handled)
 			}
 			return nil
 		},
-	}, &acpv2.ClientOptions{Info: info})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, &acpv2.ClientOptions{Info: info}))(t)
 	session := newSession(t, conn)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	result := prompting(t, session)
 	<-filled
-	err = rpc.Notify(t.Context(), served, acpv2.MethodSessionUpdate, &acpv2.UpdateSessionNotification{
+	must.Do(t, rpc.Notify(t.Context(), served, acpv2.MethodSessionUpdate, &acpv2.UpdateSessionNotification{
 		SessionID: session.ID(), Update: acpv2.NewSessionUpdateUserMessage(acpv2.UserMessage{MessageID: "last"}),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	<-handled
 	runtime.GC()
 	runtime.ReadMemStats(&after)
@@ -103,7 +95,7 @@ func TestTurnAmongManySessions(t *testing.T) {
 	}
 	const many = 1<<16 + 10
 	near, far := acpv2.Pipe()
-	served, err := acpv2.StartAgent(t.Context(), far, handlers(func(
+	served := must.Get(acpv2.StartAgent(t.Context(), far, handlers(func(
 		ctx context.Context, s *acpv2.AgentSession, req *acpv2.PromptRequest,
 	) (*acpv2.PromptResponse, error) {
 		running := acpv2.NewSessionUpdateStateUpdate(acpv2.NewStateUpdateRunning(acpv2.RunningStateUpdate{}))
@@ -116,18 +108,12 @@ func TestTurnAmongManySessions(t *testing.T) {
 			}
 		}
 		return s.StartTurn(ctx, req, func(context.Context) (acpv2.IdleStateUpdate, error) { return acpv2.EndTurn(), nil })
-	}), &acpv2.AgentOptions{Info: info})
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := acpv2.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, &conformance.TapOptions{
+	}), &acpv2.AgentOptions{Info: info}))(t)
+	conn := must.Get(acpv2.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, &conformance.TapOptions{
 		Schema: conformance.V2(),
 		Accept: map[string]string{"ADD-2": "the agent tells of sessions that the client does not know"},
 	}),
-		acpv2.ClientHandlers{}, &acpv2.ClientOptions{Info: info})
-	if err != nil {
-		t.Fatal(err)
-	}
+		acpv2.ClientHandlers{}, &acpv2.ClientOptions{Info: info}))(t)
 	session := must.Get(conn.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/w"}))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()

@@ -171,12 +171,12 @@ func read(turn *acpv2.Turn) string {
 // work is an agent's work in a turn.
 type work = func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error)
 
-// waits is work that waits until it is cancelled.
+// waits is work that waits until it is cancelled. What it returns then makes no difference.
 func waits(begun chan<- struct{}) work {
 	return func(ctx context.Context, _ *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
 		close(begun)
 		<-ctx.Done()
-		return acpv2.IdleStateUpdate{}, ctx.Err()
+		return acpv2.MaxTokens(), nil
 	}
 }
 
@@ -614,7 +614,11 @@ func TestPromptInsideHandler(t *testing.T) {
 func TestConnectionEnds(t *testing.T) {
 	begun := make(chan struct{})
 	near, far := acpv2.Pipe()
-	served := must.Get(acpv2.StartAgent(t.Context(), tapAgent(t, far, false), handlers(working(waits(begun))), &acpv2.AgentOptions{Info: info}))(t)
+	served := must.Get(acpv2.StartAgent(t.Context(), tapAgent(t, far, false), handlers(working(func(ctx context.Context, _ *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
+		close(begun)
+		<-ctx.Done()
+		return acpv2.IdleStateUpdate{}, ctx.Err()
+	})), &acpv2.AgentOptions{Info: info}))(t)
 	conn := must.Get(acpv2.Connect(t.Context(), tapClient(t, near), acpv2.ClientHandlers{}, &acpv2.ClientOptions{Info: info}))(t)
 	turn := newSession(t, conn).Stream(t.Context(), acpv2.TextBlock("hi"))
 	<-begun

@@ -22,6 +22,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 func TestMain(m *testing.M) {
@@ -124,7 +125,7 @@ type client struct {
 
 func client1(t *testing.T, transport rpc.Transport) *client {
 	c := &client{}
-	conn, err := acp.Connect(t.Context(), transport, acp.ClientHandlers{
+	conn := must.Get(acp.Connect(t.Context(), transport, acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			text := n.Update.AgentText()
 			c.text += text
@@ -133,14 +134,8 @@ func client1(t *testing.T, transport rpc.Transport) *client {
 		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("y")}, nil
 		},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, nil))(t)
+	s := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
 	c.close = conn.Close
 	c.prompt = func(ctx context.Context, text string) (string, error) {
 		result, err := s.Prompt(ctx, acp.TextBlock(text))
@@ -154,7 +149,7 @@ func client1(t *testing.T, transport rpc.Transport) *client {
 
 func client2(t *testing.T, transport rpc.Transport) *client {
 	c := &client{}
-	conn, err := acpv2.Connect(t.Context(), transport, acpv2.ClientHandlers{
+	conn := must.Get(acpv2.Connect(t.Context(), transport, acpv2.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
 			text := n.Update.AgentText()
 			c.text += text
@@ -174,14 +169,8 @@ func client2(t *testing.T, transport rpc.Transport) *client {
 		RequestPermission: func(context.Context, *acpv2.ClientSession, *acpv2.RequestPermissionRequest) (*acpv2.RequestPermissionResponse, error) {
 			return &acpv2.RequestPermissionResponse{Outcome: acpv2.PermissionSelected("y")}, nil
 		},
-	}, &acpv2.ClientOptions{Info: acpv2.Implementation{Name: "client", Version: "1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := conn.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/w"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, &acpv2.ClientOptions{Info: acpv2.Implementation{Name: "client", Version: "1"}}))(t)
+	s := must.Get(conn.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/w"}))(t)
 	c.close = conn.Close
 	c.prompt = func(ctx context.Context, text string) (string, error) {
 		result, err := s.Prompt(ctx, acpv2.TextBlock(text))
@@ -252,9 +241,7 @@ func TestPrograms(t *testing.T) {
 				if client.text != "chosen: ychosen: y" {
 					t.Errorf("got the text %q", client.text)
 				}
-				if err := errors.Join(client.close(), <-done); err != nil {
-					t.Error(err)
-				}
+				must.Do(t, errors.Join(client.close(), <-done))
 				if got := version(t, wire.Messages()); got != c.version {
 					t.Errorf("version %d on the wire, want %d", got, c.version)
 				}
@@ -354,9 +341,7 @@ func TestPipes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r1, w1, err1 := os.Pipe()
 			r2, w2, err2 := os.Pipe()
-			if err := errors.Join(err1, err2); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(err1, err2))
 			done := make(chan error)
 			go func() { done <- c.agent(t.Context(), rpc.IO(r1, w2, 0)) }()
 			client := c.client(t, conformance.Tap(t, conformance.Client, rpc.IO(r2, w1, 0), &conformance.TapOptions{
@@ -370,9 +355,7 @@ func TestPipes(t *testing.T) {
 			if want := strings.Repeat(c.want, 20); client.text != want {
 				t.Errorf("got the text %q", client.text)
 			}
-			if err := errors.Join(client.close(), <-done); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, errors.Join(client.close(), <-done))
 		})
 	}
 }
@@ -407,7 +390,7 @@ func TestCancelOneCall(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- sessions.Serve(t.Context(), far, nil) }()
 	heard := make(chan string, 100)
-	conn, err := acpv2.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, &conformance.TapOptions{
+	conn := must.Get(acpv2.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, &conformance.TapOptions{
 		Schema: conformance.Negotiated(conformance.V1(), conformance.V2()),
 	}), acpv2.ClientHandlers{
 		SessionUpdate: func(_ context.Context, s *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
@@ -427,14 +410,8 @@ func TestCancelOneCall(t *testing.T) {
 			}
 			return nil
 		},
-	}, &acpv2.ClientOptions{Info: acpv2.Implementation{Name: "client", Version: "1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := conn.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/w"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, &acpv2.ClientOptions{Info: acpv2.Implementation{Name: "client", Version: "1"}}))(t)
+	s := must.Get(conn.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/w"}))(t)
 	ended := make(chan string, 1)
 	go func() {
 		result, err := s.Prompt(t.Context(), acpv2.TextBlock("go"))
@@ -445,24 +422,18 @@ func TestCancelOneCall(t *testing.T) {
 		ended <- string(result.Idle.StopReason())
 	}()
 	call, terminal := acpv2.ToolCallID(<-heard), acpv2.TerminalID(<-heard)
-	if err := s.CancelTerminal(t.Context(), terminal); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, s.CancelTerminal(t.Context(), terminal))
 	if got := <-heard; got != "SIGTERM" {
 		t.Errorf("the terminal: %s", got)
 	}
-	if err := s.CancelToolCall(t.Context(), call); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, s.CancelToolCall(t.Context(), call))
 	if got := <-heard; got != "cancelled" {
 		t.Errorf("the call: %s", got)
 	}
 	if got := <-ended; got != "end_turn" {
 		t.Errorf("the turn: %s", got)
 	}
-	if err := errors.Join(conn.Close(), <-done); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, errors.Join(conn.Close(), <-done))
 }
 
 // version returns the version that a recording's agent chose.
