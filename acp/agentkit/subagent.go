@@ -20,39 +20,19 @@ import (
 type Subagent[S any] struct{ subagent }
 
 type subagent struct {
-	*acp.AgentSession
+	below
+	asker
 
 	parent *session
 }
+
+// below has the methods of the session one level deeper than those of asker.
+type below struct{ *acp.AgentSession }
 
 // Update is acp.AgentSession.Update, after the texts of the subagent. The update is not stored.
 func (a *subagent) Update(ctx context.Context, update acp.SessionUpdate) error {
 	turns.Of(ctx).Flush()
 	return a.AgentSession.Update(ctx, update)
-}
-
-// RequestPermission is acp.AgentSession.RequestPermission, after the texts of the subagent.
-func (a *subagent) RequestPermission(
-	ctx context.Context, call acp.ToolCallUpdate, options ...acp.PermissionOption,
-) (acp.RequestPermissionOutcome, error) {
-	turns.Of(ctx).Flush()
-	return a.AgentSession.RequestPermission(ctx, call, options...)
-}
-
-// ElicitForm is acp.AgentSession.ElicitForm, after the texts of the subagent. acp.Ask makes a form from a struct.
-func (a *subagent) ElicitForm(
-	ctx context.Context, message string, schema acp.ElicitationSchema,
-) (*acp.CreateElicitationResponse, error) {
-	turns.Of(ctx).Flush()
-	return a.AgentSession.ElicitForm(ctx, message, schema)
-}
-
-// ElicitURL is acp.AgentSession.ElicitURL, after the texts of the subagent.
-func (a *subagent) ElicitURL(
-	ctx context.Context, message string, id acp.ElicitationID, url string,
-) (*acp.CreateElicitationResponse, error) {
-	turns.Of(ctx).Flush()
-	return a.AgentSession.ElicitURL(ctx, message, id, url)
 }
 
 func (a *subagent) home() (*session, bool) { return a.parent, false }
@@ -88,7 +68,8 @@ func (t *turn) subagent(
 	if !t.Conn().Capabilities().Subagents.Present() {
 		return fmt.Errorf("agentkit: Subagent: %w", acp.ErrUnsupported)
 	}
-	a := &subagent{AgentSession: t.Conn().Session(newID()), parent: t.session}
+	of := t.Conn().Session(newID())
+	a := &subagent{below: below{of}, asker: asker{of}, parent: t.session}
 	report := func(ctx context.Context, u acp.SubagentUpdate) error {
 		u.SessionID = a.ID()
 		return t.Update(ctx, acp.NewSessionUpdateSubagentUpdate(u))

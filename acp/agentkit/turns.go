@@ -33,6 +33,7 @@ type Turn[S any] struct {
 // turn is what does not depend on the type of the state; see sessions.
 type turn struct {
 	deeper
+	asker
 
 	outer any // the *Turn[S]
 
@@ -54,6 +55,35 @@ type turn struct {
 
 // deeper has the methods of a session one level deeper than Turn.Session: on the same level they would be ambiguous.
 type deeper struct{ *session }
+
+// asker asks the user after the texts that belong to the turn, or the subagent, of a context.
+type asker struct{ of *acp.AgentSession }
+
+// RequestPermission is acp.AgentSession.RequestPermission, after the texts of the turn or subagent that ctx belongs to.
+// To ask about a tool call with all its content, use ToolCall.Ask.
+func (a *asker) RequestPermission(
+	ctx context.Context, call acp.ToolCallUpdate, options ...acp.PermissionOption,
+) (acp.RequestPermissionOutcome, error) {
+	turns.Of(ctx).Flush()
+	return a.of.RequestPermission(ctx, call, options...)
+}
+
+// ElicitForm is acp.AgentSession.ElicitForm, after the texts of the turn or subagent that ctx belongs to. acp.Ask makes
+// a form from a struct.
+func (a *asker) ElicitForm(
+	ctx context.Context, message string, schema acp.ElicitationSchema,
+) (*acp.CreateElicitationResponse, error) {
+	turns.Of(ctx).Flush()
+	return a.of.ElicitForm(ctx, message, schema)
+}
+
+// ElicitURL is acp.AgentSession.ElicitURL, after the texts of the turn or subagent that ctx belongs to.
+func (a *asker) ElicitURL(
+	ctx context.Context, message string, id acp.ElicitationID, url string,
+) (*acp.CreateElicitationResponse, error) {
+	turns.Of(ctx).Flush()
+	return a.of.ElicitURL(ctx, message, id, url)
+}
 
 type atEnd struct{ do func(context.Context) error }
 
@@ -100,32 +130,6 @@ func (t *turn) AtEnd(do func(ctx context.Context) error) (stop func() bool) {
 func (t *turn) Update(ctx context.Context, update acp.SessionUpdate) error {
 	turns.Of(ctx).Flush()
 	return t.session.Update(ctx, update)
-}
-
-// RequestPermission is acp.AgentSession.RequestPermission, after the texts of the turn that ctx belongs to. To ask
-// about a tool call with all its content, use ToolCall.Ask.
-func (t *turn) RequestPermission(
-	ctx context.Context, call acp.ToolCallUpdate, options ...acp.PermissionOption,
-) (acp.RequestPermissionOutcome, error) {
-	turns.Of(ctx).Flush()
-	return t.session.RequestPermission(ctx, call, options...)
-}
-
-// ElicitForm is acp.AgentSession.ElicitForm, after the texts of the turn that ctx belongs to. acp.Ask makes a form from
-// a struct.
-func (t *turn) ElicitForm(
-	ctx context.Context, message string, schema acp.ElicitationSchema,
-) (*acp.CreateElicitationResponse, error) {
-	turns.Of(ctx).Flush()
-	return t.session.ElicitForm(ctx, message, schema)
-}
-
-// ElicitURL is acp.AgentSession.ElicitURL, after the texts of the turn that ctx belongs to.
-func (t *turn) ElicitURL(
-	ctx context.Context, message string, id acp.ElicitationID, url string,
-) (*acp.CreateElicitationResponse, error) {
-	turns.Of(ctx).Flush()
-	return t.session.ElicitURL(ctx, message, id, url)
 }
 
 // StartToolCall starts a tool call of the turn; see [StartToolCall]. ctx is the turn's context or derived from it.
@@ -205,7 +209,8 @@ func (t *turn) takeFirst() *prompt {
 
 func newTurn(s *session) *turn {
 	t := s.sessions.config.makeTurn(s)
-	t.session, t.more, t.over = s, make(chan struct{}, 1), make(chan struct{})
+	t.session, t.asker = s, asker{s.AgentSession}
+	t.more, t.over = make(chan struct{}, 1), make(chan struct{})
 	return t
 }
 
