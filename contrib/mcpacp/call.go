@@ -349,7 +349,7 @@ func (v *server) call(
 			more = nil
 			pause.Reset(progressTime)
 			slow.Reset(v.set.opts.CallTime)
-			if err := call.Update(p.content()); err != nil {
+			if err := call.Update(p.content()); err != nil && !errors.Is(err, agentkit.ErrNotStored) {
 				cancel(err)
 			}
 		case <-pause.C:

@@ -259,11 +259,71 @@ func TestElicitationAndSampling(t *testing.T) {
 	h.sees(t, want...)
 }
 
+// unsent is a session whose updates with the progress of calls fail.
+type unsent struct {
+	agentkit.Asker
+	err error
+}
+
+func (u unsent) Update(ctx context.Context, update acp.SessionUpdate) error {
+	err := u.Asker.Update(ctx, update)
+	if isProgress(update) {
+		err = errors.Join(err, u.err)
+	}
+	return err
+}
+
+// A call whose progress cannot be shown is cancelled. One whose progress is shown, and not stored, continues.
+func TestProgressFails(t *testing.T) {
+	lost := errors.New("lost")
+	for _, failure := range []error{lost, agentkit.ErrNotStored} {
+		server, ended := newTools(), make(chan error, 1)
+		addText(server.Server, &mcp.Tool{Name: "work"}, func(ctx context.Context, req *mcp.CallToolRequest) (string, error) {
+			n := &mcp.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Message: "begun"}
+			err := req.Session.NotifyProgress(ctx, n)
+			select {
+			case <-ctx.Done():
+			case <-server.release:
+			}
+			ended <- ctx.Err()
+			return "done", err
+		})
+		provider := &mcpacp.Provider{}
+		h := &host{provider: provider, answer: "allow"}
+		h.watch = func(u acp.SessionUpdate) {
+			if isProgress(u) && failure != lost {
+				time.AfterFunc(100*time.Millisecond, func() { close(server.release) }) // after the update has failed
+			}
+		}
+		c := config(nil)
+		c.Prompt = func(ctx context.Context, turn *agentkit.Turn[state], _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+			if _, err := turn.State.tools.Tools(ctx); err != nil {
+				return nil, err
+			}
+			res, err := turn.State.tools.Call(ctx, unsent{turn, failure}, "own__work", nil)
+			if err == nil && (res.IsError != (failure == lost) || !res.IsError && texts(res) != "done") {
+				t.Errorf("%v: the result is %s", failure, texts(res))
+			}
+			return nil, err
+		}
+		h.serve(t, c)
+		h.newSession(t, must.Get(provider.Provide(h.ClientConn, "own", server.Server))(t).Declaration)
+		h.prompt(t, "go")
+		if err := <-ended; (err != nil) != (failure == lost) {
+			t.Errorf("%v: the tool ended with %v", failure, err)
+		}
+	}
+}
+
+func isProgress(u acp.SessionUpdate) bool {
+	call, ok := u.Variant.(*acp.SessionUpdateToolCallUpdate)
+	return ok && len(call.Content.Value()) == 1 && !call.Status.Present()
+}
+
 // cancelDuringProgress has the user cancel the turn when a call shows its progress.
 func cancelDuringProgress(t *testing.T, h *host) {
 	h.watch = func(u acp.SessionUpdate) {
-		call, ok := u.Variant.(*acp.SessionUpdateToolCallUpdate)
-		if ok && len(call.Content.Value()) == 1 && !call.Status.Present() { // its progress
+		if isProgress(u) {
 			go func() {
 				if err := h.session.Cancel(t.Context()); err != nil {
 					t.Error(err)
@@ -378,20 +438,10 @@ func TestSecretAddresses(t *testing.T) {
 	var log bytes.Buffer
 	opts := &mcpacp.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	real := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return kinds() }, nil)
-	cut := func(w http.ResponseWriter) {
-		conn, _, err := http.NewResponseController(w).Hijack()
-		if err == nil {
-			err = conn.Close()
-		}
-		if err != nil {
-			t.Error(err)
-		}
-	}
 	var down atomic.Bool
 	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if down.Load() || r.URL.Path != "/hidden/path" {
-			cut(w)
-			return
+			panic(http.ErrAbortHandler)
 		}
 		real.ServeHTTP(w, r)
 	}))
@@ -436,18 +486,11 @@ func TestHTTPHangs(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r.Body) // the end of a request is not seen before
 		<-r.Context().Done()
 	})
-	for _, declared := range []acp.MCPServer{overHTTP, overSSE} {
-		h := open(t, &mcpacp.Options{StartTime: 200 * time.Millisecond}, declared)
-		h.await(t, `notice: The MCP server "web" did not start: it does not answer`)
-	}
-}
-
-// The requests of the MCP SDK whose contexts do not end are ended, too: here the subscription to changes, which the server
-// takes and does not serve.
-func TestHTTPHangsInSubscription(t *testing.T) {
+	// Some requests of the MCP SDK have contexts that do not end. They are ended, too: here the subscription to changes,
+	// which the server takes and does not serve.
 	stateless := &mcp.StreamableHTTPOptions{Stateless: true} // as revision 2026-07-28 is
 	real := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return kinds() }, stateless)
-	server, _ := serveHTTP(t, func(w http.ResponseWriter, r *http.Request) {
+	subscription, _ := serveHTTP(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return // the agent has ended it
@@ -459,6 +502,8 @@ func TestHTTPHangsInSubscription(t *testing.T) {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		real.ServeHTTP(w, r)
 	})
-	h := open(t, &mcpacp.Options{StartTime: 500 * time.Millisecond}, server)
-	h.await(t, `notice: The MCP server "web" did not start: it does not answer`)
+	for _, declared := range []acp.MCPServer{overHTTP, overSSE, subscription} {
+		h := open(t, &mcpacp.Options{StartTime: 500 * time.Millisecond}, declared)
+		h.await(t, `notice: The MCP server "web" did not start: it does not answer`)
+	}
 }

@@ -2,13 +2,16 @@ package mcpacp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
@@ -79,6 +82,24 @@ func TestPaceOfStreams(t *testing.T) {
 			if got := time.Since(start); got != want {
 				t.Errorf("30 times %s took %v, want %v", method, got, want)
 			}
+		}
+	})
+}
+
+// A request that was refused, and is not sent again because its connection ends, has not reached the server.
+func TestRefusedIsUnsent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuses := roundTrip(func(*http.Request) (*http.Response, error) {
+			return nil, &net.OpError{Op: "dial", Err: errors.New("refused")}
+		})
+		v := &server{set: &Set{}, session: &mcp.ClientSession{}}
+		rt := &roundTripper{server: v, base: refuses, ctx: t.Context(), target: &url.URL{Scheme: "http", Host: "x"}, max: 1}
+		posted := new(atomic.Bool)
+		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), postedKey{}, posted), time.Millisecond)
+		defer cancel()
+		req := must.Get(http.NewRequestWithContext(ctx, http.MethodPost, "http://x/", nil))(t)
+		if res, err := rt.RoundTrip(req); res != nil || !errors.Is(err, errNotRun) || posted.Load() {
+			t.Errorf("got %v, %v; may have reached the server: %v", res, err, posted.Load())
 		}
 	})
 }

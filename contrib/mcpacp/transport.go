@@ -396,11 +396,15 @@ func (t *roundTripper) send(ctx context.Context, req *http.Request) (_ *http.Res
 				again.Header[name] = values
 			}
 		}
-		if posted, ok := ctx.Value(postedKey{}).(*atomic.Bool); ok {
+		posted, _ := ctx.Value(postedKey{}).(*atomic.Bool)
+		if posted != nil {
 			posted.Store(true)
 		}
 		res, err := t.base.RoundTrip(again)
 		pause, reason := t.refusal(res, err, again)
+		if posted != nil && errors.Is(reason, errNotRun) { // the connection may end before it is sent again
+			posted.Store(false)
+		}
 		pause <<= tries
 		final := pause == 0 || pause > maxPause || tries == maxTries-1 || req.Method == http.MethodDelete
 		if final && req.Method != http.MethodPost { // a server need not have a stream of events
