@@ -311,40 +311,6 @@ func TestSlowBody(t *testing.T) {
 	must.Do(t, offer.Close(t.Context()))
 }
 
-// An offer that is closed, and a connection that ends, end the handlers; the listener ends with the connection.
-func TestMOA15_MOA18_BridgeEnds(t *testing.T) {
-	p := startBridged(t)
-	server := newTools()
-	offer, other := p.provide(t, server.Server), p.provide(t, server.Server)
-	answers := make(chan string, 2)
-	for i, o := range []*mcpacp.Offer{offer, other} {
-		req := modernPost(t, o, fmt.Sprint(i), "wait")
-		go func() { answers <- do(t, req) }()
-	}
-	first, second := <-server.began, <-server.began
-	must.Do(t, offer.Close(t.Context()))
-	if got := <-answers; !strings.Contains(got, "canceled") {
-		t.Errorf("got %s", got)
-	}
-	if (first.Err() == nil) == (second.Err() == nil) {
-		t.Errorf("contexts: %v and %v", first.Err(), second.Err())
-	}
-	must.Do(t, p.client.Close())
-	<-first.Done()
-	<-second.Done()
-	<-answers
-	must.Do(t, other.Close(t.Context()))
-	for { // the listener ends with the connection, and not before Close returns
-		got := do(t, modernPost(t, other, "3", "echo"))
-		if strings.Contains(got, "refused") {
-			break
-		}
-		if !strings.HasPrefix(got, "404 ") && !strings.Contains(got, "EOF") && !strings.Contains(got, "reset") {
-			t.Fatalf("got %s", got)
-		}
-	}
-}
-
 // Two connections have listeners of their own, and the token of one is worth nothing to the other.
 func TestMOA18_Connections(t *testing.T) {
 	one, two := startBridged(t), startBridged(t)

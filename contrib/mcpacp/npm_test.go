@@ -1,8 +1,9 @@
 package mcpacp_test
 
 import (
-	"bytes"
+	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -132,35 +133,22 @@ func listenOn(t *testing.T, path string, argv ...string) string {
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	port := l.Addr().(*net.TCPAddr).Port
 	must.Do(t, l.Close())
-	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), fmt.Sprint("PORT=", port))
-	ready := &waiter{text: fmt.Append(nil, "port ", port), found: make(chan struct{})}
-	cmd.Stderr = ready
+	stderr := must.Get(cmd.StderrPipe())(t)
 	must.Do(t, cmd.Start())
+	var reading sync.WaitGroup
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
+		reading.Wait()
 		_ = cmd.Wait() // it was killed
 	})
-	select {
-	case <-ready.found:
-	case <-t.Context().Done():
-		t.Fatalf("the server does not listen: %s", &ready.got)
+	for in := bufio.NewScanner(stderr); in.Scan(); {
+		if strings.Contains(in.Text(), fmt.Sprint("port ", port)) {
+			reading.Go(func() { _, _ = io.Copy(io.Discard, stderr) })
+			return fmt.Sprintf("http://127.0.0.1:%d%s", port, path)
+		}
 	}
-	return fmt.Sprintf("http://127.0.0.1:%d%s", port, path)
-}
-
-// waiter waits for a text.
-type waiter struct {
-	text  []byte
-	found chan struct{}
-	once  sync.Once
-	got   bytes.Buffer
-}
-
-func (w *waiter) Write(p []byte) (int, error) {
-	w.got.Write(p)
-	if bytes.Contains(w.got.Bytes(), w.text) {
-		w.once.Do(func() { close(w.found) })
-	}
-	return len(p), nil
+	t.Fatal("the server does not listen")
+	return ""
 }

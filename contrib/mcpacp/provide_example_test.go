@@ -2,13 +2,13 @@ package mcpacp_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/contrib/mcpacp"
 )
 
@@ -16,35 +16,22 @@ import (
 // returned.
 func agentWithTools(ctx context.Context) acp.Transport {
 	agentEnd, clientEnd := acp.Pipe()
-	var agent *acp.AgentConn
-	var server acp.MCPServerACPID
-	agent, err := acp.StartAgent(ctx, agentEnd, acp.AgentHandlers{
-		NewSession: func(_ context.Context, _ *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
-			server = req.MCPServers[0].Variant.(*acp.MCPServerACP).ServerID
-			return &acp.NewSessionResponse{SessionID: "session-1"}, nil
-		},
-		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			title := req.Prompt[0].Text()
-			res, err := agent.MessageMCP(ctx, &acp.MessageMCPRequest{
-				ServerID: server, RequestID: "1", Method: "tools/call", Params: acp.Some(map[string]json.RawMessage{
-					"name": acp.Raw("find_book"), "arguments": acp.Raw(map[string]string{"title": title}), "_meta": json.RawMessage("{" + modern + "}"),
-				}),
-			})
-			if err != nil {
-				return nil, err
-			}
-			var result mcp.CallToolResult
-			if err := json.Unmarshal(res.Variant.(*acp.MessageMCPResponseResult).Result, &result); err != nil {
-				return nil, err
-			}
-			text := result.Content[0].(*mcp.TextContent).Text
-			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, s.Update(ctx, acp.AgentMessageText(text))
-		},
-		MessageMCPNotification: func(context.Context, *acp.AgentConn, *acp.MessageMCPNotification) error { return nil },
-	}, &acp.AgentOptions{MCP: acp.MCPCapabilities{ACP: true, HTTP: true}, Experimental: acp.FeatureMCPOverACP})
-	if err != nil {
-		log.Fatal(err)
+	allow := func(context.Context, agentkit.Asker, *mcpacp.Tool, *agentkit.ToolCall) error { return nil }
+	c := config(&mcpacp.Options{Permit: allow})
+	c.Prompt = func(ctx context.Context, t *agentkit.Turn[state], req *acp.PromptRequest) (*acp.PromptResponse, error) {
+		args := acp.Raw(map[string]string{"title": agentkit.PromptText(req)})
+		res, err := t.State.tools.Call(ctx, t, "shelf__find_book", args)
+		if err != nil {
+			return nil, err
+		}
+		return nil, t.Sayf(ctx, "%s", texts(res))
 	}
+	go func() {
+		err := agentkit.NewSessions(c).Serve(ctx, agentEnd, &acp.AgentOptions{Experimental: acp.FeatureMCPOverACP})
+		if err != nil {
+			log.Fatal(err)
+		}
+	}()
 	return clientEnd
 }
 

@@ -207,20 +207,26 @@ func TestMOA7_MOA13_Cancel(t *testing.T) {
 	}
 }
 
-// No more than 64 requests to one server are in progress, over ACP or HTTP. Other servers do not suffer from them.
-func TestMOA14_MOA19_Limit(t *testing.T) {
-	for _, overHTTP := range []bool{false, true} {
-		p, refused := start(t, acp.MCPCapabilities{ACP: !overHTTP, HTTP: overHTTP}, true, nil), "outer -33000"
-		call := func(offer *mcpacp.Offer, id, tool string) func() string {
+// bothWays runs a test with an agent that calls over ACP, and with one that calls over HTTP. caller prepares a call of a
+// tool, whose answer is a text.
+func bothWays(t *testing.T, test func(t *testing.T, p *pair, overHTTP bool, caller func(offer *mcpacp.Offer, id, tool string) func() string)) {
+	t.Run("acp", func(t *testing.T) {
+		p := start(t, acp.MCPCapabilities{ACP: true}, true, nil)
+		test(t, p, false, func(offer *mcpacp.Offer, id, tool string) func() string {
 			return func() string { return p.call(t.Context(), callTool(offer, id, tool)) }
-		}
-		if overHTTP {
-			call = func(offer *mcpacp.Offer, id, tool string) func() string {
-				req := modernPost(t, offer, strconv.Quote(id), tool)
-				return func() string { return do(t, req) }
-			}
-			refused = "429 "
-		}
+		})
+	})
+	t.Run("http", func(t *testing.T) {
+		test(t, startBridged(t), true, func(offer *mcpacp.Offer, id, tool string) func() string {
+			req := modernPost(t, offer, strconv.Quote(id), tool)
+			return func() string { return do(t, req) }
+		})
+	})
+}
+
+// No more than 64 requests to one server are in progress. Other servers do not suffer from them.
+func TestMOA14_MOA19_Limit(t *testing.T) {
+	bothWays(t, func(t *testing.T, p *pair, overHTTP bool, call func(*mcpacp.Offer, string, string) func() string) {
 		server := newTools()
 		offer, other := p.provide(t, server.Server), p.provide(t, server.Server)
 		answers := make(chan string)
@@ -231,62 +237,78 @@ func TestMOA14_MOA19_Limit(t *testing.T) {
 		for range 64 {
 			<-server.began
 		}
+		refused := map[bool]string{false: "outer -33000", true: "429 "}[overHTTP]
 		if got := call(offer, "more", "echo")(); !strings.HasPrefix(got, refused) || !strings.Contains(got, "-33000") {
-			t.Errorf("over HTTP %v: got %s", overHTTP, got)
+			t.Errorf("got %s", got)
 		}
 		if got := call(other, "more", "echo")(); !strings.Contains(got, "You said") {
-			t.Errorf("over HTTP %v, another server: got %s", overHTTP, got)
+			t.Errorf("another server: got %s", got)
 		}
 		close(server.release)
 		for range 64 {
 			if got := <-answers; !strings.Contains(got, "late") {
-				t.Errorf("over HTTP %v: got %s", overHTTP, got)
+				t.Errorf("got %s", got)
 			}
 		}
-	}
+	})
 }
 
-// Close cancels what is in progress, and returns when the handlers have.
-func TestMOA15_Close(t *testing.T) {
-	p := start(t, acp.MCPCapabilities{ACP: true}, true, nil)
-	server := newTools()
-	offer := p.provide(t, server.Server)
-	var answers []<-chan string
-	for _, tool := range []string{"hang", "wait"} {
-		answers = append(answers, p.begin(t.Context(), callTool(offer, tool, tool)))
-		<-server.began
-	}
-	impatient, cancel := context.WithCancelCause(t.Context())
-	enough := errors.New("enough")
-	cancel(enough)
-	if err := offer.Close(impatient); !errors.Is(err, enough) {
-		t.Errorf("got %v", err)
-	}
-	for _, answered := range answers {
-		if got := <-answered; !strings.HasPrefix(got, "outer -32800") {
+// Close cancels what is in progress, and returns when the handlers have. The end of the connection ends the others, and
+// the listener for HTTP.
+func TestMOA13_MOA15_MOA18_Ends(t *testing.T) {
+	bothWays(t, func(t *testing.T, p *pair, overHTTP bool, call func(*mcpacp.Offer, string, string) func() string) {
+		server := newTools()
+		offer, other := p.provide(t, server.Server), p.provide(t, server.Server)
+		answered := make(chan string, 2)
+		begin := func(offer *mcpacp.Offer, id, tool string) context.Context {
+			run := call(offer, id, tool)
+			go func() { answered <- run() }()
+			return <-server.began
+		}
+		cancelled := func(got string) bool {
+			return overHTTP && strings.Contains(got, "canceled") || strings.HasPrefix(got, "outer -32800")
+		}
+		slow := map[bool]string{false: "hang", true: "wait"}[overHTTP] // the server writes to a response over HTTP
+		hanging, waiting, kept := begin(offer, "1", slow), begin(offer, "2", "wait"), begin(other, "3", "wait")
+		impatient, cancel := context.WithCancelCause(t.Context())
+		enough := errors.New("enough")
+		cancel(enough)
+		if err := offer.Close(impatient); !overHTTP && !errors.Is(err, enough) {
+			t.Errorf("got %v", err)
+		}
+		<-hanging.Done()
+		<-waiting.Done()
+		close(server.release)
+		for range 2 {
+			if got := <-answered; !cancelled(got) {
+				t.Errorf("got %s", got)
+			}
+		}
+		for range 2 {
+			must.Do(t, offer.Close(t.Context()))
+		}
+		if got := call(offer, "1", "echo")(); !strings.HasPrefix(got, "outer -33001") && !strings.HasPrefix(got, "404 ") {
+			t.Errorf("closed: got %s", got)
+		}
+		if kept.Err() != nil {
+			t.Errorf("the request to another server: %v", kept.Err())
+		}
+		must.Do(t, p.client.Close())
+		<-kept.Done()
+		if got := <-answered; !overHTTP && !cancelled(got) && !strings.Contains(got, "closed") {
 			t.Errorf("got %s", got)
 		}
-	}
-	close(server.release)
-	for range 2 {
-		must.Do(t, offer.Close(t.Context()))
-	}
-	p.expect(t, "closed", callTool(offer, "1", "echo"), "outer -33001")
-}
-
-// The end of the connection ends the handlers.
-func TestMOA13_ConnectionEnds(t *testing.T) {
-	p := start(t, acp.MCPCapabilities{ACP: true}, true, nil)
-	server := newTools()
-	offer := p.provide(t, server.Server)
-	failed := p.begin(t.Context(), callTool(offer, "1", "wait"))
-	handler := <-server.began
-	must.Do(t, p.client.Close())
-	<-handler.Done()
-	if got := <-failed; !strings.HasPrefix(got, "outer -32800") && !strings.Contains(got, "closed") {
-		t.Errorf("got %s", got)
-	}
-	must.Do(t, offer.Close(t.Context()))
+		must.Do(t, other.Close(t.Context()))
+		for overHTTP { // the listener ends with the connection, and not before Close returns
+			got := call(other, "3", "echo")()
+			if strings.Contains(got, "refused") {
+				break
+			}
+			if !strings.HasPrefix(got, "404 ") && !strings.Contains(got, "EOF") && !strings.Contains(got, "reset") {
+				t.Fatalf("got %s", got)
+			}
+		}
+	})
 }
 
 // A subscription is one request, whose notifications are acknowledgement and events.
