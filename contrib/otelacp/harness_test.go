@@ -28,6 +28,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/contrib/otelacp"
+	"github.com/acpgo/sdk/internal/test/buildtest"
 	"github.com/acpgo/sdk/internal/test/must"
 )
 
@@ -41,6 +42,7 @@ func TestMain(m *testing.M) {
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		installed.Remove()
+		buildtest.Remove()
 		os.Exit(code)
 	}))
 }

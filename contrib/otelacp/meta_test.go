@@ -1,8 +1,10 @@
 package otelacp_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -28,14 +30,12 @@ type wire struct {
 }
 
 type message struct {
-	Sent   bool
-	ID     json.RawMessage
 	Method string
 	Params json.RawMessage
 }
 
-func (w *wire) hook(sent bool, line []byte) {
-	m := message{Sent: sent}
+func (w *wire) hook(_ bool, line []byte) {
+	var m message
 	if json.Unmarshal(line, &m) == nil && m.Method != "" {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -106,7 +106,7 @@ func TestTEL5_CallersMetaIsKept(t *testing.T) {
 		metas := w.metas(t, "session/prompt")
 		sent := metas[len(metas)-1]
 		for name, value := range given {
-			if want := compact(t, value); string(sent[name]) != want {
+			if want := must.Get(json.Marshal(value))(t); !bytes.Equal(sent[name], want) {
 				t.Errorf("%s: %s was sent as %s", test.set, name, sent[name])
 			}
 			delete(sent, name)
@@ -125,12 +125,6 @@ func TestTEL5_CallersMetaIsKept(t *testing.T) {
 			t.Errorf("%s: the caller's value is %s now", test.set, req.Meta)
 		}
 	}
-}
-
-func compact(t *testing.T, raw json.RawMessage) string {
-	t.Helper()
-	text := must.Get(json.Marshal(raw))(t)
-	return string(text)
 }
 
 // Requests and notifications have the trace context, both ways; updates, of which there are thousands, have not.
@@ -227,14 +221,7 @@ func TestParentOfWhatComesWithout(t *testing.T) {
 	ctx, connecting := o.tracer.Tracer("test").Start(t.Context(), "connecting")
 	conn := must.Get(acp.Connect(ctx, conformance.Tap(t, conformance.Client, near, nil), clientHandlers(0), &acp.ClientOptions{Conn: acp.ConnOptions{Hooks: o.hooks()}}))(t)
 	connecting.End()
-	defer func() {
-		if err := conn.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := served.Wait(); err != nil {
-			t.Error(err)
-		}
-	}()
+	defer func() { must.Do(t, errors.Join(conn.Close(), served.Wait())) }()
 	if initialize := o.find(t, "initialize"); initialize.Parent.SpanID() != connecting.SpanContext().SpanID() {
 		t.Error("initialize is no child of the span with which the connection was made")
 	}
@@ -320,7 +307,7 @@ func TestTEL6_TEL7_Envelopes(t *testing.T) {
 	inner := json.RawMessage(`{"sessionId":"s","prompt":[],"_meta":{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}}`)
 	notified := make(chan string, 2)
 	proxy := must.Get(acp.StartProxy(t.Context(), far, acp.ProxyHandlers{}, &acp.ConnOptions{Hooks: hooks}))(t)
-	conductor, err := acp.StartProxy(t.Context(), near, acp.ProxyHandlers{
+	conductor := must.Get(acp.StartProxy(t.Context(), near, acp.ProxyHandlers{
 		ProxySuccessor: func(_ context.Context, _ *acp.ProxyConn, req *acp.ProxySuccessorRequest) (*acp.ProxySuccessorResponse, error) {
 			if string(req.Params) != string(inner) {
 				t.Errorf("the successor gets %s", req.Params)
@@ -332,10 +319,7 @@ func TestTEL6_TEL7_Envelopes(t *testing.T) {
 			notified <- n.Method
 			return nil
 		},
-	}, &acp.ConnOptions{Hooks: ofConductor.hooks()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, &acp.ConnOptions{Hooks: ofConductor.hooks()}))(t)
 	must.Get(proxy.ProxySuccessor(t.Context(), &acp.ProxySuccessorRequest{Method: "session/prompt", Params: inner}))(t)
 	for _, method := range []string{"session/update", "session/cancel"} {
 		must.Do(t, proxy.ProxySuccessorNotification(t.Context(), &acp.ProxySuccessorNotification{Method: method, Params: inner}))

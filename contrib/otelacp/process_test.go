@@ -22,6 +22,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/buildtest"
 	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -178,10 +179,7 @@ func TestTEL3_TEL6_TEL8_Chain(t *testing.T) {
 // The same with a proxy that knows nothing of telemetry: the bytes that it passes on are enough.
 func TestTEL6_ChainWithAPlainProxy(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	program := filepath.Join(t.TempDir(), "proxy.exe")
-	if out, err := exec.Command("go", "build", "-o", program, "github.com/acpgo/sdk/examples/proxy").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	program := buildtest.Program(t, "github.com/acpgo/sdk/examples/proxy")
 	cmd := self("agent")
 	cmd.Path, cmd.Args = program, []string{program, "--", os.Args[0]}
 	if diff := gocmp.Diff(oneTrace, shape(tree(oneTurn(t, cmd), false))); diff != "" {
