@@ -127,9 +127,7 @@ func (s *suite) checkStored(ctx context.Context, store sessionstore.Store) (upda
 			s.Fatalf("update %d is %.60q, %v", i, line, err)
 		}
 	}
-	r, err := store.Get(ctx, "s")
-	s.must(err)
-	if r.State != nil {
+	if r := s.get(ctx, store, "s"); r.State != nil {
 		s.must(json.Unmarshal(r.State, &count))
 	}
 	return len(all), count
@@ -210,16 +208,7 @@ func (s *suite) share(who, n int) {
 	ctx, store := s.Context(), s.store()
 	for i := range n {
 		s.must(store.Append(ctx, "s", s.text("%d %d %s", who, i, strings.Repeat("x", i%5000))))
-		s.must(store.Change(ctx, "s", func(r *sessionstore.Record) error {
-			count := 0
-			if r.State != nil {
-				if err := json.Unmarshal(r.State, &count); err != nil {
-					return err
-				}
-			}
-			r.State = json.RawMessage(fmt.Sprint(count + 1))
-			return nil
-		}))
+		s.must(store.Change(ctx, "s", increment))
 		id := acp.SessionID(fmt.Sprintf("p%d-%d", who, i))
 		s.must(store.Create(ctx, record(id, i)))
 		if i%2 == 0 {
@@ -264,9 +253,7 @@ func (s *suite) twoAtOnce(n int, name string) {
 	if next != [2]int{n, n} {
 		s.Errorf("the processes have %v updates, and appended %d each", next, n)
 	}
-	got, err := store.Get(ctx, "s")
-	s.must(err)
-	if string(got.State) != fmt.Sprint(2*n) {
+	if got := s.get(ctx, store, "s"); string(got.State) != fmt.Sprint(2*n) {
 		s.Errorf("after %d changes the state is %s", 2*n, got.State)
 	}
 	if all := s.listAll(store, sessionstore.Query{}); len(all) != 1+2*(n/2) {

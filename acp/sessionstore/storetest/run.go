@@ -247,8 +247,7 @@ func (s *suite) refused() {
 		r := record("long", 1)
 		r.Title = title
 		if s.want(store.Create(ctx, r), want); want == nil {
-			got := s.get(ctx, store, "long")
-			s.equal("a long title", got, r)
+			s.equal("a long title", s.get(ctx, store, "long"), r)
 			s.equal("the list", s.listAll(store, sessionstore.Query{}), []string{"long", "kept"})
 			s.must(store.Delete(ctx, "long"))
 		}
@@ -284,8 +283,7 @@ func (s *suite) refused() {
 	if err := store.Append(ctx, "kept", s.text("good"), *new(acp.SessionUpdate)); err == nil {
 		s.Error("an update without a variant was kept")
 	}
-	got := s.get(ctx, store, "kept")
-	s.equal("the session", got, record("kept", 0))
+	s.equal("the session", s.get(ctx, store, "kept"), record("kept", 0))
 	s.equal("its updates", s.history(store, "kept"), []string{"x"})
 	s.equal("the list", s.listAll(store, sessionstore.Query{}), []string{"kept"})
 }
@@ -359,17 +357,27 @@ func (s *suite) change() {
 		*r = created
 		return nil
 	}))
-	got := s.get(ctx, store, "s")
-	s.equal("after", got, want)
+	s.equal("after", s.get(ctx, store, "s"), want)
 	s.equal("the list", s.listAll(store, sessionstore.Query{}), []string{"s", "t"})
 	s.must(store.Change(ctx, "s", func(r *sessionstore.Record) error {
 		r.State, r.Title, r.AdditionalDirectories = nil, "", nil
 		return nil
 	}))
-	got = s.get(ctx, other, "s")
-	if got.State != nil || got.Title != "" || len(got.AdditionalDirectories) != 0 {
+	if got := s.get(ctx, other, "s"); got.State != nil || got.Title != "" || len(got.AdditionalDirectories) != 0 {
 		s.Errorf("what was taken away is still there: %+v", got)
 	}
+}
+
+// increment adds one to the number that is a session's state.
+func increment(r *sessionstore.Record) error {
+	n := 0
+	if r.State != nil {
+		if err := json.Unmarshal(r.State, &n); err != nil {
+			return err
+		}
+	}
+	r.State = json.RawMessage(fmt.Sprint(n + 1))
+	return nil
 }
 
 // Concurrent changes are made one after another.
@@ -386,17 +394,7 @@ func (s *suite) changeAtOnce() {
 		}
 		group.Go(func() {
 			for range changes {
-				err := store.Change(ctx, "s", func(r *sessionstore.Record) error {
-					n := 0
-					if r.State != nil {
-						if err := json.Unmarshal(r.State, &n); err != nil {
-							return err
-						}
-					}
-					r.State = json.RawMessage(fmt.Sprint(n + 1))
-					return nil
-				})
-				if err != nil {
+				if err := store.Change(ctx, "s", increment); err != nil {
 					s.Error(err)
 					return
 				}
@@ -577,8 +575,7 @@ func (s *suite) delete() {
 	}
 	s.must(other.Create(ctx, record("s", 1)))
 	s.must(store.Append(ctx, "s", s.text("new")))
-	got := s.get(ctx, store, "s")
-	s.equal("the new session", got, record("s", 1))
+	s.equal("the new session", s.get(ctx, store, "s"), record("s", 1))
 	s.equal("its updates", s.history(other, "s"), []string{"new"})
 	s.equal("the other session's updates", s.history(other, "t"), []string{"old t"})
 }
