@@ -57,6 +57,31 @@ func record(id string, seconds int64) sessionstore.Record {
 	return sessionstore.Record{Info: sessionstore.Info{ID: acp.SessionID(id), Cwd: "/w", Created: at, Updated: at}}
 }
 
+// texts returns the texts of a session.
+func texts(t *testing.T, store sessionstore.Store, id acp.SessionID) (all []string) {
+	t.Helper()
+	for update, err := range store.Updates(t.Context(), id) {
+		must.Do(t, err)
+		all = append(all, update.AgentText())
+	}
+	return all
+}
+
+// listed returns the ids of all sessions, and how many pages they have.
+func listed(t *testing.T, store sessionstore.Store, limit int) (ids []string, pages int) {
+	t.Helper()
+	for q := (sessionstore.Query{Limit: limit}); ; {
+		page := must.Get(store.List(t.Context(), q))(t)
+		pages++
+		for _, info := range page.Sessions {
+			ids = append(ids, string(info.ID))
+		}
+		if q.Cursor = page.Next; q.Cursor == "" {
+			return ids, pages
+		}
+	}
+}
+
 func TestStore(t *testing.T) { storetest.Run(t, open) }
 
 func TestStoreProcesses(t *testing.T) {
@@ -134,13 +159,7 @@ func TestBounds(t *testing.T) {
 	store := openWith(t, filepath.Join(t.TempDir(), "x.db"), &sqlitestore.Options{MaxUpdate: 1000, MaxSession: 5000})
 	must.Do(t, store.Create(ctx, record("s", 0)))
 	small, large := acp.AgentMessageText(strings.Repeat("x", 800)), acp.AgentMessageText(strings.Repeat("x", 1000))
-	count := func() (n int) {
-		for _, err := range store.Updates(ctx, "s") {
-			must.Do(t, err)
-			n++
-		}
-		return n
-	}
+	count := func() int { return len(texts(t, store, "s")) }
 	for _, updates := range [][]acp.SessionUpdate{{small, large}, {small, small, small, small, small, small}} {
 		if err := store.Append(ctx, "s", updates...); !errors.Is(err, sessionstore.ErrTooLarge) {
 			t.Errorf("got the error %v", err)
@@ -219,15 +238,8 @@ func TestListIsFlat(t *testing.T) {
 		must.Do(t, store.Append(ctx, r.ID, acp.AgentMessageText(strings.Repeat("x", 10_000))))
 	}
 	began := time.Now()
-	pages, n := 0, 0
-	for q := (sessionstore.Query{}); ; pages++ {
-		page := must.Get(store.List(ctx, q))(t)
-		n += len(page.Sessions)
-		if q.Cursor = page.Next; q.Cursor == "" {
-			break
-		}
-	}
-	t.Logf("%d sessions in %d pages: %v", n, pages+1, time.Since(began))
+	ids, pages := listed(t, store, 0)
+	t.Logf("%d sessions in %d pages: %v", len(ids), pages, time.Since(began))
 	db := must.Get(sql.Open("sqlite", path))(t)
 	defer db.Close()
 	for query, index := range map[string]string{
@@ -265,12 +277,7 @@ func TestDamagedRows(t *testing.T) {
 	defer db.Close()
 	must.Get(db.ExecContext(ctx, "UPDATE session_update SET json = '{' WHERE key = 2; UPDATE session SET directories = '[' WHERE id IN (x'7331', x'7333', x'7334')"))(t)
 
-	var got []string
-	for update, err := range store.Updates(ctx, "s0") {
-		must.Do(t, err)
-		got = append(got, update.Variant.(*acp.SessionUpdateAgentMessageChunk).Content.Variant.(*acp.ContentBlockText).Text)
-	}
-	if !slices.Equal(got, []string{"a", "c"}) {
+	if got := texts(t, store, "s0"); !slices.Equal(got, []string{"a", "c"}) {
 		t.Errorf("the updates are %q", got)
 	}
 	if len(reports) != 1 || reports[0].Table != "session_update" || reports[0].Key != 2 {
@@ -278,18 +285,8 @@ func TestDamagedRows(t *testing.T) {
 	}
 	reports = nil
 	for _, limit := range []int{1, 2, 50} {
-		var listed []string
-		for q := (sessionstore.Query{Limit: limit}); ; {
-			page := must.Get(store.List(ctx, q))(t)
-			for _, info := range page.Sessions {
-				listed = append(listed, string(info.ID))
-			}
-			if q.Cursor = page.Next; q.Cursor == "" {
-				break
-			}
-		}
-		if !slices.Equal(listed, []string{"s2", "s0"}) {
-			t.Errorf("listed by %d are %q", limit, listed)
+		if ids, _ := listed(t, store, limit); !slices.Equal(ids, []string{"s2", "s0"}) {
+			t.Errorf("listed by %d are %q", limit, ids)
 		}
 	}
 	if len(reports) != 9 || reports[0].Table != "session" {
@@ -298,44 +295,6 @@ func TestDamagedRows(t *testing.T) {
 	if _, err := store.Get(ctx, "s1"); err == nil || errors.Is(err, sessionstore.ErrNotFound) {
 		t.Errorf("getting one of them: %v", err)
 	}
-}
-
-// BenchmarkAppend appends an update of 64 bytes.
-func BenchmarkAppend(b *testing.B) {
-	store := open(b, b.TempDir())
-	must.Do(b, store.Create(b.Context(), record("s", 0)))
-	update := acp.AgentMessageText(strings.Repeat("x", 64))
-	b.ReportAllocs()
-	for b.Loop() {
-		must.Do(b, store.Append(b.Context(), "s", update))
-	}
-}
-
-// BenchmarkLoad reads a session of 100,000 updates.
-func BenchmarkLoad(b *testing.B) {
-	const n = 100_000
-	ctx := b.Context()
-	store := open(b, b.TempDir())
-	must.Do(b, store.Create(ctx, record("s", 0)))
-	updates := make([]acp.SessionUpdate, 1000)
-	for i := range updates {
-		updates[i] = acp.AgentMessageText(strings.Repeat("x", 64))
-	}
-	for range n / len(updates) {
-		must.Do(b, store.Append(ctx, "s", updates...))
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		got := 0
-		for _, err := range store.Updates(ctx, "s") {
-			must.Do(b, err)
-			got++
-		}
-		if got != n {
-			b.Fatalf("%d updates", got)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/update")
 }
 
 // OpenApp keeps sessions in memory where no database can be created.
