@@ -298,7 +298,7 @@ func init() {
 				return err
 			}
 			time.Sleep(time.Microsecond) // of the bubble: a message of the extension is answered
-			return a.say(acp.AgentMessageText("took " + promptText(req)))
+			return a.say(acp.AgentMessageText("took " + agentkit.PromptText(req)))
 		},
 		"grab": func(a *actor, _ string) error { _, err := a.take(); return err }, // the same at once
 		"look": func(a *actor, _ string) error {
@@ -560,7 +560,7 @@ type elicitor interface {
 func (a *actor) take() (*acp.PromptRequest, error) {
 	for {
 		if req := a.turn.NextPrompt(); req != nil {
-			a.note("took %s", promptText(req))
+			a.note("took %s", agentkit.PromptText(req))
 			return req, nil
 		}
 		select {

@@ -62,7 +62,7 @@ func parrot(store sessionstore.Store) agentkit.Config[state] {
 			if err := t.SaveState(ctx); err != nil {
 				return nil, err
 			}
-			text := promptText(req)
+			text := agentkit.PromptText(req)
 			if t.Mode() == "loud" {
 				text = strings.ToUpper(text)
 			}
@@ -81,16 +81,6 @@ func parrot(store sessionstore.Store) agentkit.Config[state] {
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, t.Update(ctx, update)
 		},
 	}
-}
-
-func promptText(req *acp.PromptRequest) string {
-	var text strings.Builder
-	for _, block := range req.Prompt {
-		if b, ok := block.Variant.(*acp.ContentBlockText); ok {
-			text.WriteString(b.Text)
-		}
-	}
-	return text.String()
 }
 
 // client is the other side, and what it received.

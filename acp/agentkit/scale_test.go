@@ -83,7 +83,7 @@ func TestLongSession(t *testing.T) {
 // chunkAllocs is what storing a chunk of 64 bytes may allocate beyond sending it.
 const chunkAllocs = 0.5
 
-// inTurn runs f in a turn of an agent, with and without a store.
+// inTurn runs f in a turn of an agent with a store.
 func inTurn(tb testing.TB, store sessionstore.Store, f func(ctx context.Context, t *agentkit.Turn[state])) {
 	tb.Helper()
 	sessions := agentkit.NewSessions(agentkit.Config[state]{

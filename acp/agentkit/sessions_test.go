@@ -183,13 +183,14 @@ func TestExtend(t *testing.T) {
 	wantLines(t, "closed", closed, "/w")
 }
 
+func silent(context.Context, *agentkit.Turn[any], *acp.PromptRequest) (*acp.PromptResponse, error) {
+	return nil, nil
+}
+
 // An author adds extensions with and without Steer, and the options of the sessions keep the author's.
 func TestExtensions(t *testing.T) {
-	prompt := func(context.Context, *agentkit.Turn[any], *acp.PromptRequest) (*acp.PromptResponse, error) {
-		return nil, nil
-	}
 	for _, busy := range []agentkit.WhileBusy{agentkit.Refuse, agentkit.Steer} {
-		sessions := agentkit.NewSessions(agentkit.Config[any]{Prompt: prompt, WhileBusy: busy})
+		sessions := agentkit.NewSessions(agentkit.Config[any]{Prompt: silent, WhileBusy: busy})
 		handlers := sessions.Handlers()
 		rpc.Handle(handlers.Extensions, "_own", func(context.Context, *acp.AgentConn, *struct{}) (*struct{}, error) { return &struct{}{}, nil })
 		near, far := acp.Pipe()
@@ -199,7 +200,7 @@ func TestExtensions(t *testing.T) {
 		must.Do(t, errors.Join(c.Close(), agent.Wait()))
 		sessions.Close()
 	}
-	sessions := agentkit.NewSessions(agentkit.Config[any]{Prompt: prompt, Store: open(t, t.TempDir()), Fork: true})
+	sessions := agentkit.NewSessions(agentkit.Config[any]{Prompt: silent, Store: open(t, t.TempDir()), Fork: true})
 	_, far := acp.Pipe()
 	opts := &acp.AgentOptions{Experimental: acp.FeatureUsage}
 	if _, err := acp.StartAgent(t.Context(), far, sessions.Handlers(), opts); !errors.Is(err, acp.ErrExperimental) {
@@ -212,9 +213,6 @@ func TestExtensions(t *testing.T) {
 
 // NewSessions panics for commands that are not complete; a nil plan shows nothing.
 func TestWrongUses(t *testing.T) {
-	prompt := func(context.Context, *agentkit.Turn[any], *acp.PromptRequest) (*acp.PromptResponse, error) {
-		return nil, nil
-	}
 	run := func(context.Context, *agentkit.Turn[any], string) error { return nil }
 	for _, wrong := range [][]agentkit.Command[any]{
 		{{Run: run}}, {{Name: "a b", Run: run}}, {{Name: "a"}}, {{Name: "a", Run: run}, {Name: "a", Run: run}},
@@ -225,7 +223,7 @@ func TestWrongUses(t *testing.T) {
 					t.Errorf("taken: %+v", wrong)
 				}
 			}()
-			agentkit.NewSessions(agentkit.Config[any]{Prompt: prompt, Commands: wrong})
+			agentkit.NewSessions(agentkit.Config[any]{Prompt: silent, Commands: wrong})
 		}()
 	}
 	var none *agentkit.Plan
@@ -233,7 +231,7 @@ func TestWrongUses(t *testing.T) {
 	if err := errors.Join(none.Start(0), none.Done(7)); err != nil || !errors.Is(none.Do(0, func() error { return broken }), broken) {
 		t.Error(err)
 	}
-	if _, err := agentkit.NewSessions(agentkit.Config[any]{Prompt: prompt}).Fork(
+	if _, err := agentkit.NewSessions(agentkit.Config[any]{Prompt: silent}).Fork(
 		t.Context(), (&acp.AgentSession{}).Conn(), "none", &acp.NewSessionRequest{}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("forked without a store: %v", err)
 	}

@@ -186,7 +186,7 @@ func (a *author) finish() {
 	}
 	a.opts.Conn.Logger = a.config.Logger
 	a.config.Prompt = func(ctx context.Context, t *agentkit.Turn[state], req *acp.PromptRequest) (*acp.PromptResponse, error) {
-		return (&actor{author: a, ctx: ctx, session: t.Session, turn: t, to: t}).answer(promptText(req))
+		return (&actor{author: a, ctx: ctx, session: t.Session, turn: t, to: t}).answer(agentkit.PromptText(req))
 	}
 	a.config.Open = func(ctx context.Context, s *agentkit.Session[state], o *agentkit.Opening) error {
 		if a.config.Close != nil {
@@ -237,7 +237,7 @@ func (a *author) start(far acp.Transport, ended chan<- error) {
 	if a.plain {
 		handlers.Prompt = agentkit.HandlePrompt(
 			func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-				return (&actor{author: a, ctx: ctx, to: s}).answer(promptText(req))
+				return (&actor{author: a, ctx: ctx, to: s}).answer(agentkit.PromptText(req))
 			})
 	} else {
 		if handlers = a.sessions.Handlers(); !a.forgotten {
