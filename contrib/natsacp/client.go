@@ -88,6 +88,7 @@ func (c *client) end() {
 	c.cancel()
 	c.mu.Unlock()
 	c.work.Wait()
+	c.trace.end()
 }
 
 // write sends messages, each with a newline. If it fails the client is gone, and read returns the reason.

@@ -51,8 +51,8 @@ func newEngine(nc *nats.Conn, opts *Options) (*engine, error) {
 	e.opts.Lease = cmp.Or(e.opts.Lease, 15*time.Second)
 	e.opts.LogAge = cmp.Or(e.opts.LogAge, time.Hour)
 	e.opts.LogBytes = cmp.Or(e.opts.LogBytes, 1<<30)
-	if strings.Trim(e.opts.Name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
-		return nil, fmt.Errorf("natsacp: the name %q has other characters than letters, digits, - and _", e.opts.Name)
+	if err := checkName(e.opts.Name); err != nil {
+		return nil, err
 	}
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -60,6 +60,15 @@ func newEngine(nc *nats.Conn, opts *Options) (*engine, error) {
 	}
 	e.js = js
 	return e, nil
+}
+
+// checkName checks that a name can be a part of a subject.
+func checkName(name string) error {
+	if name == "" || len(name) > 100 ||
+		strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
+		return fmt.Errorf("natsacp: invalid name %q: expected at most 100 letters, digits, - and _", name)
+	}
+	return nil
 }
 
 // stream returns a stream, which it creates if necessary.
@@ -142,6 +151,22 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// signal wakes whoever waits for a channel with room for one.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// maxPayload is how long the messages in a stream are at most, in bytes.
+const maxPayload = 256 << 10
+
+// payload returns how much fits into a message.
+func (e *engine) payload() int {
+	return max(1<<10, min(maxPayload, int(e.nc.MaxPayload())-1<<10)) // without the header
+}
+
 // maxBatch and maxBatchBytes bound what read asks for at once.
 const (
 	maxBatch      = 256
@@ -206,6 +231,31 @@ func (e *engine) get(ctx context.Context, stream string, which map[string]any) (
 		return 0, nil, answer.Error
 	}
 	return answer.Message.Seq, answer.Message.Data, nil
+}
+
+// each calls do for each value in a bucket whose key matches.
+func each(ctx context.Context, bucket jetstream.KeyValue, keys string, do func(jetstream.KeyValueEntry)) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	watcher, err := bucket.Watch(ctx, keys, jetstream.IgnoreDeletes())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = watcher.Stop() }() // it fails only when the connection is closed
+	for {
+		select {
+		case entry, ok := <-watcher.Updates():
+			if !ok {
+				return nats.ErrConnectionClosed
+			}
+			if entry == nil { // all are read
+				return nil
+			}
+			do(entry)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // isConflict reports whether a message was not stored because another one came first.

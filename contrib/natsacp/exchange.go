@@ -150,67 +150,9 @@ func (s *seat) answered(line []byte, m wire.Message) {
 	s.awaitRoom()
 }
 
-const idPrefix = "acp:"
-
 // outwardID is the id under which clients know a request of this agent. It is the same for each client that attaches.
 func (s *seat) outwardID(id rpc.ID) rpc.ID {
 	return rpc.StringID(idPrefix + s.id + ":" + string(idText(id)))
-}
-
-// member returns a text in an object, or "". If the object is wrong, the agent or the client says so.
-func member(object []byte, name string) string {
-	return string(wire.TextMember(codec.NewDecoder(nil), object, name))
-}
-
-func idText(id rpc.ID) json.RawMessage {
-	text, _ := codec.Append(nil, &id) // an id can always be written
-	return text
-}
-
-// replaceID returns a message with another id.
-func replaceID(line []byte, m wire.Message, id rpc.ID) []byte {
-	out := slices.Concat(line[:m.IDAt], idText(id), line[m.IDEnd:])
-	return wire.AppendLine(out[:0], out)
-}
-
-const methodCancelRequest = "$/cancel_request"
-
-// renumber returns a $/cancel_request with another id, or nil.
-func renumber(params []byte, number func(rpc.ID) (rpc.ID, bool)) []byte {
-	var p map[string]json.RawMessage
-	var id rpc.ID
-	if json.Unmarshal(params, &p) != nil || codec.Unmarshal(p["requestId"], &id) != nil {
-		return nil
-	}
-	id, ok := number(id)
-	if !ok {
-		return nil
-	}
-	p["requestId"] = idText(id)
-	return requestLine(nil, methodCancelRequest, p)
-}
-
-// errorLine returns the answer to a request that has failed.
-func errorLine(id rpc.ID, err error) []byte {
-	failure := rpc.ErrorOf(err)
-	line, _ := wire.AppendError(nil, &id,
-		&wire.Error{Code: int(failure.Code), Message: failure.Message, Data: failure.Data})
-	return line // an id and a text can always be written
-}
-
-// requestLine returns a request, or a notification if it has no id.
-func requestLine(id json.RawMessage, method string, params any) []byte {
-	line, _ := json.Marshal(struct { // what was read can be written
-		Version string          `json:"jsonrpc"`
-		ID      json.RawMessage `json:"id,omitempty"`
-		Method  string          `json:"method"`
-		Params  any             `json:"params"`
-	}{"2.0", id, method, params})
-	return line
-}
-
-func resultLine(id rpc.ID, result json.RawMessage) []byte {
-	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), idText(id), []byte(`,"result":`), result, []byte("}"))
 }
 
 // feed passes messages of the client to the agent, until the agent ends.

@@ -1,6 +1,7 @@
 package natsacp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -101,6 +102,14 @@ type Session struct {
 	Format int `json:"format,omitempty"`
 
 	revision uint64
+}
+
+// A Prompt is one of the last prompts of a session that had an idempotency key.
+type Prompt struct {
+	Key    string `json:"key"`    // a digest
+	Digest string `json:"digest"` // of its content
+	// StopReason is how its turn ended, or empty if it runs, or if that is not known.
+	StopReason string `json:"stopReason,omitempty"`
 }
 
 // Sessions returns the records of all sessions, by id. If some are damaged, it also returns an error that names them.
@@ -240,6 +249,12 @@ const (
 	gatewayPrefix = "gateway."
 )
 
+// memberName returns the name of a member, which is random if none is given.
+func memberName(given string) (string, error) {
+	name := cmp.Or(given, strings.ToLower(unique()[:8]))
+	return name, checkName(name)
+}
+
 // Nodes returns the nodes that are alive, by name.
 func (f *Fleet) Nodes(ctx context.Context) ([]Member, error) { return f.list(ctx, nodePrefix) }
 
@@ -285,8 +300,8 @@ func names(members []Member) map[string]bool {
 // Drain makes a node give up its sessions: it accepts no new sessions, finishes its turns and hands its sessions over.
 // Drain returns once this has started; Nodes shows what is left.
 func (f *Fleet) Drain(ctx context.Context, node string) error {
-	if !validName(node) {
-		return fmt.Errorf("natsacp: invalid node name %q", node)
+	if err := checkName(node); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -303,10 +318,18 @@ func (f *Fleet) subject(parts ...string) string {
 	return f.opts.Name + "." + strings.Join(parts, ".")
 }
 
-// validName reports whether a name can be a part of a subject.
-func validName(name string) bool {
-	return name != "" && len(name) <= 100 &&
-		strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == ""
+// opening is a gateway's request for an agent.
+type opening struct {
+	Link      string `json:"link"`
+	Principal string `json:"principal,omitempty"`
+	Gateway   string `json:"gateway"`
+}
+
+// opened is the answer.
+type opened struct {
+	Node  string `json:"node,omitempty"`
+	Error string `json:"error,omitempty"`
+	Full  bool   `json:"full,omitempty"` // for this principal
 }
 
 // A frame is what nodes and gateways send each other about a link: about one agent and its client.

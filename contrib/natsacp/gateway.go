@@ -5,12 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -66,13 +64,13 @@ func (f *Fleet) StartGateway(ctx context.Context, opts *GatewayOptions) (*Gatewa
 	if opts != nil {
 		g.opts = *opts
 	}
-	g.opts.Name = cmp.Or(g.opts.Name, strings.ToLower(unique()[:8]))
+	var err error
+	if g.opts.Name, err = memberName(g.opts.Name); err != nil {
+		return nil, err
+	}
 	g.opts.OpenTimeout = cmp.Or(g.opts.OpenTimeout, 30*time.Second)
 	g.opts.MaxQueued = cmp.Or(g.opts.MaxQueued, 16<<20)
 	g.log = cmp.Or(g.opts.Logger, slog.Default()).With("gateway", g.opts.Name)
-	if !validName(g.opts.Name) {
-		return nil, fmt.Errorf("natsacp: no gateway can have the name %q", g.opts.Name)
-	}
 	if err := g.register(ctx); err != nil {
 		return nil, explain(ctx, err)
 	}
@@ -229,7 +227,6 @@ func (g *Gateway) serve(ctx context.Context, t rpc.Transport, peer *remote.Peer)
 	g.mu.Unlock()
 	err = c.read()
 	c.end()
-	c.trace.end()
 	err = errors.Join(err, stream.Close())
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -25,7 +25,7 @@ func (p position) String() string { return fmt.Sprintf("%d.%d.%s", p.stored, p.l
 
 func parsePosition(text string) (p position, ok bool) {
 	n, err := fmt.Sscanf(text, "%d.%d.%s", &p.stored, &p.lines, &p.link)
-	return p, n == 3 && err == nil && p.stored > 0 && p.lines >= 0 && validName(p.link)
+	return p, n == 3 && err == nil && p.stored > 0 && p.lines >= 0 && checkName(p.link) == nil
 }
 
 // history is that of one HTTP stream. It is in memory for as long as the gateway has the connection. The cursors of a
@@ -123,6 +123,8 @@ type missed struct {
 
 // errMissed is why a session ends for a client that does not get what it has missed.
 var errMissed = errors.New("messages were lost: the session ran on another node in the meantime")
+
+func errGap(n uint64) error { return fmt.Errorf("%d parts of the session's messages are lost", n) }
 
 // replay delivers what the client has missed of the session: from a place in the log to a frame, or to the end of the
 // agent that wrote it. Answers are not passed, and requests only if they are after the frame where the client has

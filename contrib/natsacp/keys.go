@@ -14,17 +14,6 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// A Prompt is one of the last prompts of a session that had an idempotency key.
-type Prompt struct {
-	Key    string `json:"key"`    // a digest
-	Digest string `json:"digest"` // of its content
-	// StopReason is how its turn ended, or empty if it runs, or if that is not known.
-	StopReason string `json:"stopReason,omitempty"`
-}
-
-// maxPrompts is how many of them a record has.
-const maxPrompts = 32
-
 // keyed returns what is remembered of a prompt: nothing if it has no key.
 func keyed(params []byte) (p Prompt) {
 	var r struct {
@@ -79,13 +68,6 @@ func (s *seat) known(c call) (answer []byte, err error) {
 		}
 	})
 	return answer, err
-}
-
-// begun adds a prompt to a record.
-func (r *Session) begun(p Prompt) {
-	if p.Key != "" {
-		r.Prompts = append(r.Prompts[max(0, len(r.Prompts)-maxPrompts+1):], p)
-	}
 }
 
 // outcome remembers how a prompt has ended. One that the agent has refused may be sent again.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -115,16 +114,16 @@ func (f *Fleet) StartNode(ctx context.Context, agent Agent, opts *NodeOptions) (
 	if opts != nil {
 		n.opts = *opts
 	}
-	n.opts.Name = cmp.Or(n.opts.Name, strings.ToLower(unique()[:8]))
+	var err error
+	if n.opts.Name, err = memberName(n.opts.Name); err != nil {
+		return nil, err
+	}
 	n.opts.MaxSessions = cmp.Or(n.opts.MaxSessions, 1000)
 	n.opts.MaxSessionsPerPrincipal = cmp.Or(n.opts.MaxSessionsPerPrincipal, max(1, n.opts.MaxSessions/2))
 	n.opts.Window = cmp.Or(n.opts.Window, 1<<20)
 	n.opts.Grace = cmp.Or(n.opts.Grace, 10*time.Minute)
 	n.opts.CloseTime = cmp.Or(n.opts.CloseTime, 5*time.Second)
 	n.log = cmp.Or(n.opts.Logger, slog.Default()).With("node", n.opts.Name)
-	if !validName(n.opts.Name) {
-		return nil, fmt.Errorf("natsacp: invalid node name %q", n.opts.Name)
-	}
 	if err := n.register(ctx, true); err != nil {
 		return nil, explain(ctx, err)
 	}
@@ -142,7 +141,7 @@ func (f *Fleet) StartNode(ctx context.Context, agent Agent, opts *NodeOptions) (
 	}
 	bound, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	err := f.nc.Publish(f.subject("up", n.opts.Name, unique()), (&frame{kind: frameNamed}).encode())
+	err = f.nc.Publish(f.subject("up", n.opts.Name, unique()), (&frame{kind: frameNamed}).encode())
 	if err = errors.Join(err, f.nc.FlushWithContext(bound)); err != nil {
 		return nil, errors.Join(explain(ctx, err), n.Close())
 	}
@@ -283,24 +282,10 @@ func (n *Node) fence(why string) {
 	}
 }
 
-// opening is a gateway's request for an agent.
-type opening struct {
-	Link      string `json:"link"`
-	Principal string `json:"principal,omitempty"`
-	Gateway   string `json:"gateway"`
-}
-
-// opened is the answer.
-type opened struct {
-	Node  string `json:"node,omitempty"`
-	Error string `json:"error,omitempty"`
-	Full  bool   `json:"full,omitempty"` // for this principal
-}
-
 // place starts an agent.
 func (n *Node) place(m *nats.Msg) {
 	var o opening
-	if json.Unmarshal(m.Data, &o) != nil || !validName(o.Link) {
+	if json.Unmarshal(m.Data, &o) != nil || checkName(o.Link) != nil {
 		return
 	}
 	s := newSeat(n, o)
@@ -325,7 +310,6 @@ func (n *Node) place(m *nats.Msg) {
 		if err != nil {
 			n.log.Error("natsacp: an agent does not start", "error", err)
 			answer = opened{Error: "the agent does not start"}
-			s.trace.end()
 			n.remove(s)
 		}
 		text, _ := json.Marshal(answer) // strings cannot fail

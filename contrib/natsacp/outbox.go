@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -191,21 +190,5 @@ func (s *seat) appendOnce(m *nats.Msg) (stored uint64, err error) {
 func (s *seat) tell(fr frame) {
 	if err := s.node.fleet.nc.Publish(s.node.fleet.subject("down", s.id), fr.encode()); err != nil {
 		s.log.Debug("natsacp: cannot publish", "error", err)
-	}
-}
-
-// beatTime is how often a node tells how far a log has grown.
-const beatTime = time.Second
-
-// beat tells how far the log has grown, so that the gateway notices what it has missed.
-func (s *seat) beat() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.full:
-		s.tell(frame{kind: frameFull, gen: s.gen})
-	case s.gateway != "" && s.joining == nil && (s.beaten != s.seq || len(s.calls) > 0):
-		s.beaten = s.seq
-		s.tell(frame{kind: frameBeat, gen: s.gen, seq: s.seq})
 	}
 }

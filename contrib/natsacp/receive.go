@@ -3,7 +3,6 @@ package natsacp
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -102,8 +101,6 @@ func (l *link) catchUp(last uint64) {
 		}
 	}
 }
-
-func errGap(n uint64) error { return fmt.Errorf("%d parts of the session's messages are lost", n) }
 
 // reportBytes is after how many bytes the node hears what the client has taken.
 const reportBytes = 128 << 10

@@ -52,6 +52,16 @@ func (r *record) turnBegins(p Prompt) error {
 	})
 }
 
+// maxPrompts is how many of them a record has.
+const maxPrompts = 32
+
+// begun adds a prompt to a record.
+func (r *Session) begun(p Prompt) {
+	if p.Key != "" {
+		r.Prompts = append(r.Prompts[max(0, len(r.Prompts)-maxPrompts+1):], p)
+	}
+}
+
 // turnEnded records the answer to a prompt.
 func (r *record) turnEnded(stop string) error {
 	return r.change(func(s *Session) {

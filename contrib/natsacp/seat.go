@@ -93,6 +93,7 @@ func (s *seat) start(ctx context.Context) error {
 	})
 	stream, err := agent.Connect(ctx)
 	if err != nil {
+		s.trace.end()
 		return err
 	}
 	s.mu.Lock()
@@ -103,13 +104,6 @@ func (s *seat) start(ctx context.Context) error {
 		s.cancel()
 	}
 	return nil
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }
 
 // accept handles a frame of a gateway.
@@ -214,6 +208,22 @@ func (s *seat) check(gateways map[string]bool) {
 	unused := s.received == 0 && s.gen == 1 && time.Since(s.begun) > time.Minute
 	if unused || s.gateway == "" && time.Since(s.detached) > s.node.opts.Grace {
 		s.end(ending, "the client has gone")
+	}
+}
+
+// beatTime is how often a node tells how far a log has grown.
+const beatTime = time.Second
+
+// beat tells how far the log has grown, so that the gateway notices what it has missed.
+func (s *seat) beat() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.full:
+		s.tell(frame{kind: frameFull, gen: s.gen})
+	case s.gateway != "" && s.joining == nil && (s.beaten != s.seq || len(s.calls) > 0):
+		s.beaten = s.seq
+		s.tell(frame{kind: frameBeat, gen: s.gen, seq: s.seq})
 	}
 }
 

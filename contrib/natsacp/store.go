@@ -304,18 +304,9 @@ func (s *Store) stillThere(ctx context.Context, id acp.SessionID, generation str
 	return err
 }
 
-const (
-	// headerPart is in the messages that hold the parts of one line: an id that all of them have, and + before it in all
-	// but the last one.
-	headerPart = "Acp-Part"
-	// maxPayload is how long the messages in a stream are at most, in bytes.
-	maxPayload = 256 << 10
-)
-
-// payload returns how much fits into a message.
-func (e *engine) payload() int {
-	return max(1<<10, min(maxPayload, int(e.nc.MaxPayload())-1<<10)) // without the header
-}
+// headerPart is in the messages that hold the parts of one line: an id that all of them have, and + before it in all
+// but the last one.
+const headerPart = "Acp-Part"
 
 // write stores lines: several in a message, or one in several. A line may contain newlines only if it is alone.
 func (s *Store) write(ctx context.Context, subject string, lines [][]byte, alone bool) error {
@@ -509,31 +500,6 @@ func (s *Store) List(ctx context.Context, q sessionstore.Query) (page sessionsto
 		page.Next = all[q.Size()-1].Position().Cursor()
 	}
 	return page, nil
-}
-
-// each calls do for each value in a bucket whose key matches.
-func each(ctx context.Context, bucket jetstream.KeyValue, keys string, do func(jetstream.KeyValueEntry)) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	watcher, err := bucket.Watch(ctx, keys, jetstream.IgnoreDeletes())
-	if err != nil {
-		return err
-	}
-	defer func() { _ = watcher.Stop() }() // it fails only when the connection is closed
-	for {
-		select {
-		case entry, ok := <-watcher.Updates():
-			if !ok {
-				return nats.ErrConnectionClosed
-			}
-			if entry == nil { // all are read
-				return nil
-			}
-			do(entry)
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
 }
 
 // Delete implements sessionstore.Store.
