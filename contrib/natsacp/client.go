@@ -138,14 +138,9 @@ func (c *client) handle(d *codec.Decoder, line []byte) {
 	case wire.KindNotification:
 		c.notify(m, session, text)
 	default:
-		id, response, known := wire.Recover(line)
-		if !response || !known {
-			id = m.ID
-		} else { // one that cannot be read
-			text = append((&rpc.CallLostError{ID: id, Err: errors.New("the client's answer cannot be read")}).Response(), '\n')
-		}
-		if l := c.asker(id); l != nil { // an answer without a result
-			c.put(l, item{line: text})
+		id, lost := unread(line, m, "the client's")
+		if l := c.asker(id); lost != nil && l != nil {
+			c.put(l, item{line: append(lost, '\n')})
 			return
 		}
 		answer, _ := wire.AppendError(nil, &m.ID, m.Failure) // an id that was received can be sent
@@ -220,10 +215,20 @@ func (c *client) notify(m wire.Message, session string, text []byte) {
 
 // route returns the link for a request.
 func (c *client) route(it item, params []byte) (*link, error) {
-	switch it.method {
-	case acp.MethodInitialize:
-		c.mu.Lock()
-		defer c.mu.Unlock()
+	opens := it.method == acp.MethodLoadSession || it.method == acp.MethodResumeSession
+	deletes := it.method == acp.MethodDeleteSession
+	var record *Session
+	if it.session != "" && (opens || deletes) {
+		var err error
+		if record, err = c.gateway.fleet.session(c.ctx, c.principal, it.session); err != nil {
+			c.gateway.log.Warn("natsacp: a record was not read", "error", err)
+			return nil, rpc.ErrInternal
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case it.method == acp.MethodInitialize:
 		if c.initialize != nil {
 			return nil, rpc.ErrInvalidRequest.WithMessagef("initialize was called before")
 		}
@@ -232,80 +237,54 @@ func (c *client) route(it item, params []byte) (*link, error) {
 			c.home = c.start(&link{begins: plain})
 		}
 		return c.home, nil
-	case acp.MethodNewSession:
-		c.mu.Lock()
-		defer c.mu.Unlock()
+	case it.method == acp.MethodNewSession:
 		l := c.spare()
 		l.use, l.params = reserved, slices.Clone(params)
 		return l, nil
-	case acp.MethodLoadSession, acp.MethodResumeSession:
-		if it.session != "" {
-			return c.routeLoad(it, params)
-		}
-	case acp.MethodForkSession:
+	case it.method == acp.MethodForkSession:
 		return nil, rpc.ErrMethodNotFound.WithMessagef("sessions of a fleet cannot be forked")
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if it.session == "" {
+	case it.session == "":
 		return c.homeLink(), nil
 	}
-	if l := c.sessions[it.session]; l != nil {
-		if l.phase != over {
-			return l, nil
-		}
+	l := c.sessions[it.session]
+	switch {
+	case opens && record == nil:
+		return nil, acp.SessionNotFound(acp.SessionID(it.session))
+	case l != nil && l.phase != over:
+		return l, nil
+	case opens:
+		return c.open(it, params, record), nil
+	case l != nil:
 		return c.again(l), nil
-	}
-	if it.method == acp.MethodDeleteSession {
-		c.mu.Unlock()
-		s, err := c.gateway.fleet.session(c.ctx, c.principal, it.session)
-		c.mu.Lock()
-		switch {
-		case err != nil:
-			return nil, err
-		case s != nil && s.Node != "": // its agent is about to end, or another connection has it
-			return c.start(&link{attach: s}), nil
-		case s != nil:
-			return c.homeLink(), nil
-		}
+	case !deletes:
+		return nil, acp.SessionNotFound(acp.SessionID(it.session))
+	case record == nil:
 		return nil, errNothing
+	case record.Node != "": // its agent is about to end, or another connection has it
+		return c.start(&link{attach: record}), nil
 	}
-	return nil, acp.SessionNotFound(acp.SessionID(it.session))
+	return c.homeLink(), nil
 }
 
 // errNothing reports that there is nothing to be deleted.
 var errNothing = errors.New("there is no such session")
 
-// routeLoad returns the link for a request that opens a session.
-func (c *client) routeLoad(it item, params []byte) (*link, error) {
-	session := it.session
-	s, err := c.gateway.fleet.session(c.ctx, c.principal, session)
-	if err != nil {
-		c.gateway.log.Warn("natsacp: a record was not read", "error", err)
-		return nil, rpc.ErrInternal
-	}
-	if s == nil {
-		return nil, acp.SessionNotFound(acp.SessionID(session))
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	l := c.sessions[session]
-	if l != nil && l.phase != over {
-		return l, nil
-	}
-	if s.Node == "" {
+// open returns a link for a request that opens a session; mu is held.
+func (c *client) open(it item, params []byte, record *Session) *link {
+	var l *link
+	if record.Node == "" {
 		l = c.spare()
 	} else {
-		l = &link{attach: s}
+		l = &link{attach: record}
 		defer c.start(l)
 	}
-	l.use, l.session, l.params = reserved, session, slices.Clone(params)
+	l.use, l.session, l.params = reserved, it.session, slices.Clone(params)
 	if l.resume = it.method == acp.MethodResumeSession; l.resume {
-		l.missed = c.missed[session]
+		l.missed = c.missed[it.session]
 	}
-	delete(c.missed, session)
-	c.sessions[session] = l
-	return l, nil
+	delete(c.missed, it.session)
+	c.sessions[it.session] = l
+	return l
 }
 
 // spare returns a link that has no session; mu is held.

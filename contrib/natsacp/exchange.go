@@ -75,17 +75,12 @@ func (s *seat) fromAgent(d *codec.Decoder, line []byte) {
 		return
 	case wire.KindRequest, wire.KindNotification:
 	default:
-		// An answer that cannot be read ends its call, too: no other one will come.
-		id, response, known := wire.Recover(line)
-		if m.Broken != nil {
-			id, response, known = m.ID, true, true
-		}
-		if !response || !known {
+		_, lost := unread(line, m, "the agent's")
+		if lost == nil {
 			s.log.Debug("natsacp: the agent printed something that is not a message")
 			return
 		}
-		line = (&rpc.CallLostError{ID: id, Err: errors.New("the agent's answer cannot be read")}).Response()
-		s.answered(line, wire.Parse(d, line))
+		s.answered(lost, wire.Parse(d, lost))
 		return
 	}
 	s.mu.Lock()
@@ -220,10 +215,6 @@ func (s *seat) fromClient(d *codec.Decoder, gen uint64, line []byte) []byte {
 			return renumber(m.Params, func(id rpc.ID) (rpc.ID, bool) { return s.number(gen, id) })
 		}
 		return line
-	default: // an answer without a result
-		if id, ok := s.answer(m.ID); ok {
-			return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), idText(id), []byte("}"))
-		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package natsacp
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -191,29 +192,25 @@ func (f *Fleet) store(ctx context.Context, s *Session) error {
 		return err
 	}
 	key := sessionKey(s.Principal, s.ID)
-	for unsure := false; ; unsure = true {
+	for {
 		var revision uint64
 		if s.revision == 0 {
 			revision, err = f.sessions.Create(ctx, key, text)
 		} else {
 			revision, err = f.sessions.Update(ctx, key, text, s.revision)
 		}
+		if errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+			var entry jetstream.KeyValueEntry
+			entry, err = f.sessions.Get(ctx, key)
+			if errors.Is(err, jetstream.ErrKeyNotFound) || err == nil && !bytes.Equal(entry.Value(), text) {
+				return errTaken
+			}
+			if err == nil {
+				revision = entry.Revision()
+			}
+		}
 		if err == nil {
 			s.revision = revision
-			return nil
-		}
-		if errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-			if !unsure {
-				return errTaken
-			}
-			entry, err := f.sessions.Get(ctx, key)
-			if err != nil {
-				return err
-			}
-			if string(entry.Value()) != string(text) {
-				return errTaken
-			}
-			s.revision = entry.Revision()
 			return nil
 		}
 		if !isTemporary(err) {

@@ -131,7 +131,7 @@ func errGap(n uint64) error { return fmt.Errorf("%d parts of the session's messa
 // joined: the node has sent those that are older again.
 func (l *link) replay(from position, joined, end uint64) error {
 	d := codec.NewDecoder(nil)
-	var partial []byte
+	var parts lines
 	next := uint64(0)
 	if end != 0 && from.stored >= end {
 		return nil
@@ -146,23 +146,16 @@ func (l *link) replay(from position, joined, end uint64) error {
 			return errGap(m.seq - next)
 		}
 		next = m.seq + 1
-		data, lines := m.data, 0
-		for ; m.stored == from.stored && lines < from.lines; lines++ {
-			_, data, _ = bytes.Cut(data, []byte{'\n'})
-		}
-		for {
-			line, rest, whole := bytes.Cut(data, []byte{'\n'})
-			partial = append(partial, line...)
-			if data = rest; !whole {
-				break
+		at := position{link: from.link, stored: m.stored}
+		for line := range parts.split(m.data) {
+			if at.lines++; m.stored == from.stored && at.lines <= from.lines {
+				continue
 			}
-			lines++
-			sent := wire.Peek(d, partial)
+			sent := wire.Peek(d, line)
 			if sent.Kind == wire.KindNotification && string(sent.Method) != methodCancelRequest ||
 				sent.Kind == wire.KindRequest && m.gen == l.gen && m.stored > joined {
-				l.write(append(partial, '\n'), position{from.link, m.stored, lines})
+				l.write(line, at)
 			}
-			partial = partial[:0]
 		}
 		if m.stored+1 == end {
 			return nil

@@ -1,7 +1,10 @@
 package natsacp
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"iter"
 	"slices"
 
 	"github.com/acpgo/sdk/acp/rpc"
@@ -9,6 +12,30 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
+// lines puts messages together that arrive in parts.
+type lines struct{ partial []byte }
+
+// split returns the messages that end in a part, each with its newline.
+func (l *lines) split(part []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for {
+			size := bytes.IndexByte(part, '\n') + 1
+			if size == 0 {
+				l.partial = append(l.partial, part...)
+				return
+			}
+			line := part[:size:size]
+			if len(l.partial) > 0 {
+				line = append(l.partial, line...)
+			}
+			if l.partial, part = nil, part[size:]; !yield(line) {
+				return
+			}
+		}
+	}
+}
+
+// idPrefix begins the ids under which clients know the requests of agents.
 const idPrefix = "acp:"
 
 // member returns a text in an object, or "". If the object is wrong, the agent or the client says so.
@@ -25,6 +52,19 @@ func idText(id rpc.ID) json.RawMessage {
 func replaceID(line []byte, m wire.Message, id rpc.ID) []byte {
 	out := slices.Concat(line[:m.IDAt], idText(id), line[m.IDEnd:])
 	return wire.AppendLine(out[:0], out)
+}
+
+// unread returns an error in place of an answer that cannot be read, because no other one will come; or nil if a line
+// is not an answer. whose says who has answered.
+func unread(line []byte, m wire.Message, whose string) (id rpc.ID, lost []byte) {
+	id, response, known := wire.Recover(line)
+	if m.Broken != nil {
+		id, response, known = m.ID, true, true
+	}
+	if !response || !known {
+		return m.ID, nil
+	}
+	return id, (&rpc.CallLostError{ID: id, Err: errors.New(whose + " answer cannot be read")}).Response()
 }
 
 const methodCancelRequest = "$/cancel_request"

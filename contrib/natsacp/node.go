@@ -128,12 +128,12 @@ func (f *Fleet) StartNode(ctx context.Context, agent Agent, opts *NodeOptions) (
 		return nil, explain(ctx, err)
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
-	for _, s := range []struct {
-		subject string
-		handle  nats.MsgHandler
-	}{{f.subject("up", n.opts.Name, "*"), n.receive}, {f.subject("node", n.opts.Name), n.command},
-		{f.subject("open", n.opts.Name), n.place}} {
-		sub, err := f.nc.Subscribe(s.subject, s.handle)
+	for subject, handle := range map[string]nats.MsgHandler{
+		f.subject("up", n.opts.Name, "*"): n.receive,
+		f.subject("node", n.opts.Name):    n.command,
+		f.subject("open", n.opts.Name):    n.place,
+	} {
+		sub, err := f.nc.Subscribe(subject, handle)
 		if err != nil {
 			return nil, errors.Join(err, n.Close())
 		}
@@ -202,16 +202,23 @@ func (n *Node) register(ctx context.Context, first bool) error {
 var errReplaced = errors.New("another node has started with this name, and this one takes no more sessions")
 
 // retire leaves everything to another node with the same name.
-func (n *Node) retire() (err error) {
+func (n *Node) retire() error {
 	n.mu.Lock()
 	n.until = time.Time{}
+	n.mu.Unlock()
+	err := n.unsubscribe()
+	n.fence(errReplaced.Error())
+	return err
+}
+
+func (n *Node) unsubscribe() (err error) {
+	n.mu.Lock()
 	subs := n.subs
 	n.subs = nil
 	n.mu.Unlock()
 	for _, sub := range subs {
 		err = errors.Join(err, sub.Unsubscribe())
 	}
-	n.fence(errReplaced.Error())
 	return err
 }
 
@@ -288,36 +295,34 @@ func (n *Node) place(m *nats.Msg) {
 	if json.Unmarshal(m.Data, &o) != nil || checkName(o.Link) != nil {
 		return
 	}
-	s := newSeat(n, o)
 	n.mu.Lock()
-	if !n.admits() || n.seats[o.Link] != nil {
-		n.mu.Unlock()
+	defer n.mu.Unlock()
+	switch {
+	case !n.admits() || n.seats[o.Link] != nil:
 		respond(m, []byte("{}")) // the gateway asks another one
-		return
-	}
-	if n.isFull(o.Principal) {
-		n.mu.Unlock()
+	case n.isFull(o.Principal):
 		respond(m, []byte(`{"full":true}`))
-		return
+	default:
+		s := newSeat(n, o)
+		n.seats[o.Link] = s
+		n.work.Go(func() { n.serve(s, m) })
 	}
-	n.seats[o.Link] = s
-	n.work.Add(1)
-	n.mu.Unlock()
-	go func() {
-		defer n.work.Done()
-		answer := opened{Node: n.opts.Name}
-		err := s.start(n.ctx)
-		if err != nil {
-			n.log.Error("natsacp: an agent does not start", "error", err)
-			answer = opened{Error: "the agent does not start"}
-			n.remove(s)
-		}
-		text, _ := json.Marshal(answer) // strings cannot fail
-		respond(m, text)
-		if err == nil {
-			s.run()
-		}
-	}()
+}
+
+// serve starts an agent, and passes messages until it ends.
+func (n *Node) serve(s *seat, m *nats.Msg) {
+	answer := opened{Node: n.opts.Name}
+	err := s.start(n.ctx)
+	if err != nil {
+		n.log.Error("natsacp: an agent does not start", "error", err)
+		answer = opened{Error: "the agent does not start"}
+		n.remove(s)
+	}
+	text, _ := json.Marshal(answer) // strings cannot fail
+	respond(m, text)
+	if err == nil {
+		s.run()
+	}
 }
 
 // isFull reports whether a principal has as many agents as it may have; mu is held.
@@ -415,8 +420,6 @@ func (n *Node) Close() error {
 	n.mu.Lock()
 	closed := n.closed
 	n.closed = true
-	subs := n.subs
-	n.subs = nil
 	n.mu.Unlock()
 	if closed {
 		return nil
@@ -428,10 +431,7 @@ func (n *Node) Close() error {
 		n.cancel()
 	}
 	n.work.Wait()
-	var err error
-	for _, sub := range subs {
-		err = errors.Join(err, sub.Unsubscribe())
-	}
+	err := n.unsubscribe()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	gone := n.fleet.members.Delete(ctx, nodePrefix+n.opts.Name, jetstream.LastRevision(n.revision))

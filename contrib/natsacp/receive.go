@@ -17,7 +17,7 @@ type incoming struct {
 	decoder  *codec.Decoder
 	expect   uint64 // the next frame in the log
 	from     uint64 // where in the stream it may be
-	partial  []byte
+	lines    lines
 	taken    uint64 // bytes
 	reported uint64
 }
@@ -117,31 +117,24 @@ func (l *link) report() {
 
 // deliver passes messages of the agent to the client, which may take long.
 func (l *link) deliver(data []byte, stored uint64) {
-	lines := data[:bytes.LastIndexByte(data, '\n')+1]
-	rest := data[len(lines):]
-	if len(l.partial) > 0 && len(lines) > 0 {
-		lines, l.partial = append(l.partial, lines...), nil
-	}
-	l.partial = append(l.partial, rest...)
-	begin, number := 0, 0
-	for at := 0; at < len(lines); {
-		end := at + bytes.IndexByte(lines[at:], '\n') + 1
-		number++
-		switch pass, resumes := l.passes(lines[at : end-1]); {
-		case !pass:
-			l.write(lines[begin:at], position{l.id, stored, number - 1})
-			begin = end
+	batch, at := make([]byte, 0, len(data)), position{link: l.id, stored: stored}
+	for line := range l.lines.split(data) {
+		at.lines++
+		pass, resumes := l.passes(line[:len(line)-1])
+		if pass {
+			batch = append(batch, line...)
+		}
+		switch {
 		case resumes: // that does not mean that the client has what comes before it
-			l.write(lines[begin:end], position{})
-			begin = end
+			l.write(batch, position{})
+			batch = nil
 			l.resumed(stored)
 		case l.client.marked:
-			l.write(lines[begin:end], position{l.id, stored, number})
-			begin = end
+			l.write(batch, at)
+			batch = nil
 		}
-		at = end
 	}
-	l.write(lines[begin:], position{l.id, stored, number})
+	l.write(batch, at)
 }
 
 // passes reports whether a message of the agent is for the client, and whether what the client has missed follows it.
@@ -157,7 +150,7 @@ func (l *link) passes(line []byte) (pass, resumes bool) {
 			c.trace.updated(l.decoder, line)
 		}
 	case wire.KindRequest:
-		if pass = l.filter != answers; pass && c.trace != nil {
+		if pass = l.filter != answers; pass {
 			asked := wire.Parse(l.decoder, line)
 			c.trace.began(false, asked.ID, asked, l.session)
 		}
@@ -180,9 +173,7 @@ func (l *link) answered(m wire.Message, line []byte) (pass, resumes bool) {
 	if !ok || it.answer != nil { // if it is not known, it was answered with an error
 		return false, false
 	}
-	if c.trace != nil {
-		c.trace.ended(true, id, wire.Parse(codec.NewDecoder(nil), line))
-	}
+	c.trace.ended(true, id, wire.Parse(codec.NewDecoder(nil), line))
 	failed := m.Failure != nil
 	switch it.method {
 	case acp.MethodInitialize:

@@ -1,7 +1,6 @@
 package natsacp
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -44,8 +43,8 @@ type seat struct {
 	gateway  string    // empty if it has gone
 	detached time.Time // when it went
 	received uint64    // frames of data
-	partial  []byte    // the beginning of a message
-	fed      uint64    // its messages that the agent has
+	lines    lines
+	fed      uint64 // its messages that the agent has
 
 	queue   [][]byte // messages for the agent
 	queued  int      // bytes in it
@@ -78,7 +77,7 @@ type urgent struct {
 func newSeat(n *Node, o opening) *seat {
 	s := &seat{
 		node: n, id: o.Link, principal: o.Principal, gateway: o.Gateway, gen: 1, begun: time.Now(),
-		log: n.log.With("link", o.Link), trace: newTracer(n.opts.Hooks),
+		log:      n.log.With("link", o.Link),
 		record:   record{node: n, principal: o.Principal, link: o.Link},
 		exchange: exchange{calls: map[int64]call{}, asked: map[rpc.ID][]byte{}},
 	}
@@ -93,9 +92,9 @@ func (s *seat) start(ctx context.Context) error {
 	})
 	stream, err := agent.Connect(ctx)
 	if err != nil {
-		s.trace.end()
 		return err
 	}
+	s.trace = newTracer(s.node.opts.Hooks)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -132,7 +131,11 @@ func (s *seat) accept(fr frame, m *nats.Msg) {
 		switch {
 		case fr.seq == s.received+1:
 			s.received++
-			s.take(fr.data)
+			for line := range s.lines.split(fr.data) {
+				line = line[:len(line)-1]
+				s.queue = append(s.queue, line)
+				s.queued += len(line)
+			}
 			if s.queued > s.node.opts.Window {
 				s.waiting = m
 				return
@@ -161,25 +164,10 @@ func (s *seat) accept(fr frame, m *nats.Msg) {
 	respond(m, []byte{replyOK})
 }
 
-// take puts data of the client into the queue; mu is held.
-func (s *seat) take(data []byte) {
-	for {
-		end, rest, ok := bytes.Cut(data, []byte{'\n'})
-		if !ok {
-			s.partial = append(s.partial, data...)
-			return
-		}
-		line := append(s.partial, end...)
-		s.partial, data = nil, rest
-		s.queue = append(s.queue, line)
-		s.queued += len(line)
-	}
-}
-
 // attach replaces the client; mu is held. Its gateway hears where in the log it begins when what is being written is.
 func (s *seat) attach(gateway string, m *nats.Msg) {
 	s.gen++
-	s.gateway, s.received, s.fed, s.partial = gateway, 0, 0, nil
+	s.gateway, s.received, s.fed, s.lines = gateway, 0, 0, lines{}
 	s.urgent = slices.DeleteFunc(s.urgent, func(u urgent) bool { return u.gen != 0 })
 	s.queue, s.queued, s.waiting = nil, 0, nil
 	for i := range s.out {
@@ -240,7 +228,7 @@ func (s *seat) idle() bool { return len(s.calls) == 0 && len(s.queue) == 0 && !s
 
 // leaveIfIdle ends the agent if there is no turn, and either no client or a better place; mu is held.
 func (s *seat) leaveIfIdle() {
-	if (s.state == draining || s.gateway == "") && s.idle() && len(s.partial) == 0 {
+	if (s.state == draining || s.gateway == "") && s.idle() && len(s.lines.partial) == 0 {
 		s.leave()
 	}
 }

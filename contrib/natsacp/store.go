@@ -201,30 +201,25 @@ func (s *Store) drop(ctx context.Context, subject string) {
 }
 
 // Get implements sessionstore.Store.
-func (s *Store) Get(ctx context.Context, id acp.SessionID) (sessionstore.Record, error) {
-	for {
-		if err := s.check(ctx); err != nil {
-			return sessionstore.Record{}, err
-		}
+func (s *Store) Get(ctx context.Context, id acp.SessionID) (r sessionstore.Record, err error) {
+	err = s.retry(ctx, "reading", id, func() (changed bool, err error) {
 		found, err := s.find(ctx, id)
-		if err != nil {
-			return sessionstore.Record{}, s.explain(ctx, "reading", id, err)
+		if err == nil {
+			r, changed, err = s.record(ctx, found)
 		}
-		if r, changed, err := s.record(ctx, found); !changed || err != nil {
-			return r, s.explain(ctx, "reading", id, err)
-		}
-	}
+		return changed, err
+	})
+	return r, err
 }
 
-// Change implements sessionstore.Store. It calls change again if another process has changed the session meanwhile.
-func (s *Store) Change(ctx context.Context, id acp.SessionID, change func(*sessionstore.Record) error) error {
+// retry calls a function, again while another process has changed the session meanwhile.
+func (s *Store) retry(ctx context.Context, doing string, id acp.SessionID, do func() (changed bool, err error)) error {
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		if err := s.check(ctx); err != nil {
 			return err
 		}
-		done, err := s.tryChange(ctx, id, change)
-		if done || err != nil {
-			return s.explain(ctx, "changing", id, err)
+		if changed, err := do(); !changed {
+			return s.explain(ctx, doing, id, err)
 		}
 		if err := pause(ctx, rand.N(wait)); err != nil {
 			return err
@@ -232,39 +227,38 @@ func (s *Store) Change(ctx context.Context, id acp.SessionID, change func(*sessi
 	}
 }
 
-func (s *Store) tryChange(ctx context.Context, id acp.SessionID, change func(*sessionstore.Record) error) (done bool,
-	err error) {
-	old, err := s.find(ctx, id)
-	if err != nil {
-		return false, err
-	}
-	r, changed, err := s.record(ctx, old)
-	if changed || err != nil {
-		return false, err
-	}
-	created := r.Created
-	if err := change(&r); err != nil {
-		return false, err
-	}
-	r.ID, r.Created = id, created
-	if err := r.Check(); err != nil {
-		return false, err
-	}
-	packed, text, err := s.pack(ctx, r, old.Generation)
-	if err != nil {
-		return false, err
-	}
-	unused := old.StateAt
-	if _, err = s.records.Update(ctx, s.key(id), text, old.revision); err != nil {
-		unused = packed.StateAt
-	}
-	if unused != "" {
-		s.drop(ctx, s.subject(old.Generation, unused))
-	}
-	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-		return false, nil
-	}
-	return err == nil, err
+// Change implements sessionstore.Store. It calls change again if another process has changed the session meanwhile.
+func (s *Store) Change(ctx context.Context, id acp.SessionID, change func(*sessionstore.Record) error) error {
+	return s.retry(ctx, "changing", id, func() (changed bool, err error) {
+		old, err := s.find(ctx, id)
+		if err != nil {
+			return false, err
+		}
+		r, changed, err := s.record(ctx, old)
+		if changed || err != nil {
+			return changed, err
+		}
+		created := r.Created
+		if err := change(&r); err != nil {
+			return false, err
+		}
+		r.ID, r.Created = id, created
+		if err := r.Check(); err != nil {
+			return false, err
+		}
+		packed, text, err := s.pack(ctx, r, old.Generation)
+		if err != nil {
+			return false, err
+		}
+		unused := old.StateAt
+		if _, err = s.records.Update(ctx, s.key(id), text, old.revision); err != nil {
+			unused = packed.StateAt
+		}
+		if unused != "" {
+			s.drop(ctx, s.subject(old.Generation, unused))
+		}
+		return errors.Is(err, jetstream.ErrKeyRevisionMismatch), err
+	})
 }
 
 // Append implements sessionstore.Store.
@@ -504,13 +498,10 @@ func (s *Store) List(ctx context.Context, q sessionstore.Query) (page sessionsto
 
 // Delete implements sessionstore.Store.
 func (s *Store) Delete(ctx context.Context, id acp.SessionID) error {
-	for {
-		if err := s.check(ctx); err != nil {
-			return err
-		}
+	return s.retry(ctx, "deleting", id, func() (changed bool, err error) {
 		r, err := s.find(ctx, id)
 		if errors.Is(err, sessionstore.ErrNotFound) {
-			return nil
+			return false, nil
 		}
 		if err == nil {
 			err = s.records.Purge(ctx, s.key(id), jetstream.LastRevision(r.revision), jetstream.PurgeTTL(markerTime))
@@ -518,10 +509,8 @@ func (s *Store) Delete(ctx context.Context, id acp.SessionID) error {
 		if err == nil {
 			s.drop(ctx, s.subject(r.Generation, ">"))
 		}
-		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-			return s.explain(ctx, "deleting", id, err)
-		}
-	}
+		return errors.Is(err, jetstream.ErrKeyRevisionMismatch), err
+	})
 }
 
 // Close implements sessionstore.Store.

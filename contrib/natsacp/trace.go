@@ -11,7 +11,7 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// tracer calls hooks for the messages that are passed on between a client and its agents. A nil *tracer does nothing.
+// tracer calls hooks for the messages that are passed on between a client and its agents.
 type tracer struct {
 	hooks rpc.Hooks
 	work  sync.WaitGroup
@@ -30,9 +30,6 @@ type traced struct {
 func newTracer(hooks rpc.Hooks) *tracer {
 	if hooks.Start != nil {
 		hooks = hooks.Start(nil, hooks)
-	}
-	if hooks.Serve == nil && hooks.Call == nil {
-		return nil
 	}
 	return &tracer{hooks: hooks, open: map[traced]chan wire.Message{}}
 }
@@ -54,9 +51,6 @@ func info(m wire.Message, session string, incoming bool) *rpc.CallInfo {
 // began reports a request of the client, or of an agent, that is passed on under an id. The message is valid only
 // during the call.
 func (t *tracer) began(ofClient bool, id rpc.ID, m wire.Message, session string) {
-	if t == nil {
-		return
-	}
 	wrap := t.hooks.Call
 	if ofClient {
 		wrap = t.hooks.Serve
@@ -87,9 +81,6 @@ func (t *tracer) began(ofClient bool, id rpc.ID, m wire.Message, session string)
 
 // ended reports the answer to a request.
 func (t *tracer) ended(ofClient bool, id rpc.ID, m wire.Message) {
-	if t == nil {
-		return
-	}
 	key := traced{ofClient, wire.Canonical(id)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -102,9 +93,6 @@ func (t *tracer) ended(ofClient bool, id rpc.ID, m wire.Message) {
 
 // failed reports that a request of the client has failed.
 func (t *tracer) failed(id rpc.ID, err error) {
-	if t == nil {
-		return
-	}
 	failure := rpc.ErrorOf(err)
 	t.ended(true, id, wire.Message{Failure: &wire.Error{Code: int(failure.Code), Message: failure.Message,
 		Data: failure.Data}})
@@ -112,7 +100,7 @@ func (t *tracer) failed(id rpc.ID, err error) {
 
 // updated reports an update that is passed on.
 func (t *tracer) updated(d *codec.Decoder, line []byte) {
-	if t == nil || t.hooks.Call == nil {
+	if t.hooks.Call == nil {
 		return
 	}
 	m := wire.Parse(d, line)
@@ -125,9 +113,6 @@ func (t *tracer) updated(d *codec.Decoder, line []byte) {
 
 // end reports that the connection is over.
 func (t *tracer) end() {
-	if t == nil {
-		return
-	}
 	t.mu.Lock()
 	t.over = true
 	for key, answer := range t.open {
