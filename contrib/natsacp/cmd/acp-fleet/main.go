@@ -21,6 +21,7 @@ import (
 
 	"github.com/acpgo/sdk/contrib/natsacp"
 	"github.com/acpgo/sdk/internal/plain"
+	"github.com/acpgo/sdk/internal/secretfile"
 )
 
 func main() {
@@ -62,6 +63,7 @@ type fleetFlags struct {
 	opts              natsacp.Options
 	logJSON, logDebug bool
 	connectTime       time.Duration
+	server            nats.InProcessConnProvider // in this process, or nil
 }
 
 func (f *fleetFlags) add(c *cobra.Command) {
@@ -123,6 +125,9 @@ func (f *fleetFlags) connect(ctx context.Context, role string, log *slog.Logger)
 			log.Warn("NATS reports an error", "error", err)
 		}),
 	}
+	if f.server != nil {
+		options = append(options, nats.InProcessServer(f.server))
+	}
 	if f.creds != "" {
 		options = append(options, nats.UserCredentials(f.creds))
 	}
@@ -165,20 +170,20 @@ func (f *fleetFlags) connect(ctx context.Context, role string, log *slog.Logger)
 // readSecret reads a file that others must not be able to read or change.
 func readSecret(path string) (string, error) {
 	info, err := os.Stat(path)
+	if err == nil {
+		err = secretfile.Check(path, info)
+	}
 	if err != nil {
 		return "", err
-	}
-	if info.Mode().Perm()&0o037 != 0 && !info.Mode().IsDir() {
-		return "", fmt.Errorf("%s has the mode %v: others may read or change it; chmod 600 %s", path, info.Mode().Perm(),
-			path)
 	}
 	text, err := os.ReadFile(path)
 	return string(text), err
 }
 
-// ask opens the fleet for a command that asks it something.
-func (f *fleetFlags) ask(c *cobra.Command, do func(ctx context.Context, fleet *natsacp.Fleet) error) error {
-	nc, err := f.connect(c.Context(), "operator", f.logger(c.ErrOrStderr()))
+// open connects to the fleet in a role, while do runs.
+func (f *fleetFlags) open(c *cobra.Command, role string, do func(*natsacp.Fleet, *slog.Logger) error) error {
+	log := f.logger(c.ErrOrStderr())
+	nc, err := f.connect(c.Context(), role, log)
 	if err != nil {
 		return err
 	}
@@ -187,7 +192,7 @@ func (f *fleetFlags) ask(c *cobra.Command, do func(ctx context.Context, fleet *n
 	if err != nil {
 		return err
 	}
-	return do(c.Context(), fleet)
+	return do(fleet, log)
 }
 
 // listing adds what commands have that print a list: as JSON, or as a table.
@@ -197,8 +202,8 @@ func listing(c *cobra.Command,
 	var asJSON bool
 	c.Args = cobra.NoArgs
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		return f.ask(c, func(ctx context.Context, fleet *natsacp.Fleet) error {
-			list, rows, err := read(ctx, fleet)
+		return f.open(c, "operator", func(fleet *natsacp.Fleet, _ *slog.Logger) error {
+			list, rows, err := read(c.Context(), fleet)
 			if err != nil {
 				return err
 			}
@@ -273,8 +278,8 @@ func newDrain() *cobra.Command {
 only a delay. Drain prints how many sessions are left, and returns when the node has ended.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return f.ask(c, func(ctx context.Context, fleet *natsacp.Fleet) error {
-				told, drained := -1, false
+			return f.open(c, "operator", func(fleet *natsacp.Fleet, _ *slog.Logger) error {
+				ctx, told, drained := c.Context(), -1, false
 				for {
 					nodes, err := fleet.Nodes(ctx)
 					if err != nil {

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -86,12 +85,7 @@ Anyone who can connect can do whatever the agents can. Without tokens, a gateway
 /healthz answers while the process lives, and /readyz while it reaches NATS.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			log := f.logger(c.ErrOrStderr())
-			nc, err := f.connect(c.Context(), "gateway", log)
-			if err != nil {
-				return err
-			}
-			return f.serve(c.Context(), nc, log, func(fleet *natsacp.Fleet, hooks rpc.Hooks) error {
+			return f.serve(c, "gateway", func(fleet *natsacp.Fleet, log *slog.Logger, hooks rpc.Hooks) error {
 				return g.run(c, fleet, log, hooks, nil)
 			})
 		},
@@ -101,20 +95,17 @@ Anyone who can connect can do whatever the agents can. Without tokens, a gateway
 	return c
 }
 
-// serve opens the fleet for a process that serves, which exports telemetry, and closes the connection.
-func (f *fleetFlags) serve(ctx context.Context, nc *nats.Conn, log *slog.Logger,
-	do func(*natsacp.Fleet, rpc.Hooks) error) error {
-	defer nc.Close()
-	fleet, err := natsacp.Open(ctx, nc, &f.opts)
-	if err != nil {
-		return err
-	}
-	hooks, end, err := telemetry(ctx, log)
-	if err != nil {
-		return err
-	}
-	defer end()
-	return do(fleet, hooks)
+// serve is open for a process that serves, which exports telemetry.
+func (f *fleetFlags) serve(c *cobra.Command, role string,
+	do func(*natsacp.Fleet, *slog.Logger, rpc.Hooks) error) error {
+	return f.open(c, role, func(fleet *natsacp.Fleet, log *slog.Logger) error {
+		hooks, end, err := telemetry(c.Context(), log)
+		if err != nil {
+			return err
+		}
+		defer end()
+		return do(fleet, log, hooks)
+	})
 }
 
 // tokens returns the tokens by user.
@@ -236,12 +227,7 @@ TERM, an interrupt (Ctrl-C) and "acp-fleet drain" move the sessions to other nod
 process exits. A second signal ends it at once.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			log := f.logger(c.ErrOrStderr())
-			nc, err := f.connect(c.Context(), "node", log)
-			if err != nil {
-				return err
-			}
-			return f.serve(c.Context(), nc, log, func(fleet *natsacp.Fleet, hooks rpc.Hooks) error {
+			return f.serve(c, "node", func(fleet *natsacp.Fleet, log *slog.Logger, hooks rpc.Hooks) error {
 				n.opts.Hooks = hooks
 				node, err := n.start(c.Context(), fleet, log, args)
 				if err != nil {
@@ -295,7 +281,7 @@ func (f *nodeFlags) start(ctx context.Context, fleet *natsacp.Fleet, log *slog.L
 
 func newUp() *cobra.Command {
 	f, g, n := &fleetFlags{}, &gatewayFlags{}, &nodeFlags{}
-	var store, natsListen string
+	var store, natsListen, cert, key string
 	c := &cobra.Command{
 		Use:   "up [FLAGS] -- AGENT [ARG...]",
 		Short: "Run a fleet in one process, with its own NATS server",
@@ -304,8 +290,7 @@ With --nats-listen, more nodes and gateways can join; they need the token in the
 NATS server listens on loopback addresses only.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			log := f.logger(c.ErrOrStderr())
-			s, tokenFile, err := embed(store, natsListen, f.cert, f.key)
+			s, tokenFile, err := embed(store, natsListen, cert, key)
 			if err != nil {
 				return err
 			}
@@ -313,15 +298,8 @@ NATS server listens on loopback addresses only.`,
 				s.Shutdown()
 				s.WaitForShutdown()
 			}()
-			token, err := readSecret(tokenFile)
-			if err != nil {
-				return err
-			}
-			nc, err := nats.Connect("", nats.InProcessServer(s), nats.Token(token), nats.MaxReconnects(-1))
-			if err != nil {
-				return err
-			}
-			return f.serve(c.Context(), nc, log, func(fleet *natsacp.Fleet, hooks rpc.Hooks) error {
+			f.server, f.tokenFile = s, tokenFile
+			return f.serve(c, "up", func(fleet *natsacp.Fleet, log *slog.Logger, hooks rpc.Hooks) error {
 				n.opts.Name, n.opts.Hooks = cmp.Or(n.opts.Name, "first"), hooks
 				node, err := n.start(c.Context(), fleet, log, args)
 				if err != nil {
@@ -352,8 +330,8 @@ NATS server listens on loopback addresses only.`,
 		"the `DIR` of the NATS server's data (default acp-fleet in the user's cache directory)")
 	c.Flags().StringVar(&natsListen, "nats-listen", "",
 		"an `ADDRESS` where other nodes and gateways reach the NATS server")
-	c.Flags().StringVar(&f.cert, "nats-cert", "", "the `FILE` of the certificate of the NATS server, in PEM")
-	c.Flags().StringVar(&f.key, "nats-key", "", "the `FILE` of its key, in PEM")
+	c.Flags().StringVar(&cert, "nats-cert", "", "the `FILE` of the certificate of the NATS server, in PEM")
+	c.Flags().StringVar(&key, "nats-key", "", "the `FILE` of its key, in PEM")
 	return c
 }
 
