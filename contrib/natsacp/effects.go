@@ -102,7 +102,7 @@ func (s *seat) ownSessions(c *call, result []byte) (json.RawMessage, error) {
 	ctx, cancel := s.record.timeout()
 	defer cancel()
 	for _, info := range all {
-		r, err := s.node.fleet.session(ctx, s.principal, member(info, "sessionId"))
+		r, err := s.record.find(ctx, member(info, "sessionId"))
 		if damaged, ok := errors.AsType[*recordError](err); ok {
 			s.log.Error("natsacp: a session is not listed", "error", damaged)
 		} else if err != nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -233,29 +234,48 @@ func (e *engine) get(ctx context.Context, stream string, which map[string]any) (
 	return answer.Message.Seq, answer.Message.Data, nil
 }
 
-// each calls do for each value in a bucket whose key matches.
-func each(ctx context.Context, bucket jetstream.KeyValue, keys string, do func(jetstream.KeyValueEntry)) error {
+// each calls do for each value in a bucket whose key matches. While others write, a watcher says too early that it has
+// delivered all values, so the stream says which keys there are.
+func (e *engine) each(ctx context.Context, bucket jetstream.KeyValue, keys string,
+	do func(jetstream.KeyValueEntry)) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	watcher, err := bucket.Watch(ctx, keys, jetstream.IgnoreDeletes())
+	stream, err := e.js.Stream(ctx, "KV_"+bucket.Bucket())
+	if err != nil {
+		return err
+	}
+	prefix := "$KV." + bucket.Bucket() + "."
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(prefix+keys))
+	if err != nil {
+		return err
+	}
+	left := info.State.Subjects
+	watcher, err := bucket.Watch(ctx, keys)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = watcher.Stop() }() // it fails only when the connection is closed
-	for {
+	for len(left) > 0 {
 		select {
 		case entry, ok := <-watcher.Updates():
-			if !ok {
+			switch {
+			case !ok:
 				return nats.ErrConnectionClosed
+			case entry == nil: // what is left was delayed, or removed for good
+				if info, err = stream.Info(ctx, jetstream.WithSubjectFilter(prefix+keys)); err != nil {
+					return err
+				}
+				maps.DeleteFunc(left, func(subject string, _ uint64) bool { return info.State.Subjects[subject] == 0 })
+			case left[prefix+entry.Key()] > 0:
+				if delete(left, prefix+entry.Key()); entry.Operation() == jetstream.KeyValuePut {
+					do(entry)
+				}
 			}
-			if entry == nil { // all are read
-				return nil
-			}
-			do(entry)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
+	return nil
 }
 
 // isConflict reports whether a message was not stored because another one came first.

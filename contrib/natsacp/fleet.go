@@ -117,7 +117,7 @@ type Prompt struct {
 func (f *Fleet) Sessions(ctx context.Context) ([]Session, error) {
 	var all []Session
 	var damaged []error
-	err := each(ctx, f.sessions, ">", func(entry jetstream.KeyValueEntry) {
+	err := f.each(ctx, f.sessions, ">", func(entry jetstream.KeyValueEntry) {
 		if s, err := readRecord(entry); err != nil {
 			damaged = append(damaged, err)
 		} else {

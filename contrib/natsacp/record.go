@@ -28,6 +28,11 @@ func (r *record) timeout() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), r.node.fleet.lease)
 }
 
+// find returns the record of a session of the same principal, or nil.
+func (r *record) find(ctx context.Context, id string) (*Session, error) {
+	return r.node.fleet.session(ctx, r.principal, id)
+}
+
 // change changes the record, if there is one.
 func (r *record) change(change func(*Session)) error {
 	r.mu.Lock()
@@ -91,7 +96,7 @@ func (r *record) claim(id, cwd string) error {
 	f := r.node.fleet
 	ctx, cancel := r.timeout()
 	defer cancel()
-	s, err := f.session(ctx, r.principal, id)
+	s, err := r.find(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -166,7 +171,6 @@ func (r *record) create(id, cwd string) error {
 
 // delete removes the record of a session.
 func (r *record) delete(id string) error {
-	f := r.node.fleet
 	ctx, cancel := r.timeout()
 	defer cancel()
 	r.mu.Lock()
@@ -174,13 +178,13 @@ func (r *record) delete(id string) error {
 	s := r.session
 	if s == nil || s.ID != id {
 		var err error
-		if s, err = f.session(ctx, r.principal, id); s == nil || err != nil {
+		if s, err = r.find(ctx, id); s == nil || err != nil {
 			return err
 		}
 	} else {
 		r.session = nil
 	}
-	return f.forget(ctx, s)
+	return r.node.fleet.forget(ctx, s)
 }
 
 // prompt changes what is remembered of a prompt with an idempotency key, if the session has had it.

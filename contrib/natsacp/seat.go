@@ -111,7 +111,7 @@ func (s *seat) accept(fr frame, m *nats.Msg) {
 	defer s.mu.Unlock()
 	defer s.changed.Broadcast()
 	switch {
-	case fr.kind == frameTaken && fr.gen == 0 && s.state < leaving: // a node asks
+	case fr.kind == frameTaken && fr.gen == 0 && s.state <= leaving: // a node asks
 		respond(m, []byte{replyOK})
 		return
 	case fr.kind == frameData && fr.gen == s.gen && fr.seq <= s.received && s.waiting == nil:
@@ -120,10 +120,8 @@ func (s *seat) accept(fr frame, m *nats.Msg) {
 	case s.state > leaving, fr.kind != frameAttach && fr.gen != s.gen:
 		respond(m, []byte{replyNone})
 		return
-	case s.state == leaving:
-		if fr.kind != frameTaken {
-			s.held = append(s.held, m)
-		}
+	case s.state == leaving && fr.kind != frameTaken:
+		s.held = append(s.held, m)
 		return
 	}
 	switch fr.kind {
@@ -243,11 +241,12 @@ func (s *seat) leave() {
 	if s.agent == nil {
 		return // start and run see it
 	}
-	if half, ok := s.agent.(rpc.HalfCloser); !ok || half.CloseWrite() != nil {
-		s.cancel()
-		return
-	}
 	time.AfterFunc(s.node.opts.CloseTime, s.cancel)
+	s.node.work.Go(func() { // the agent may not read what is before the end
+		if half, ok := s.agent.(rpc.HalfCloser); !ok || half.CloseWrite() != nil {
+			s.cancel()
+		}
+	})
 }
 
 // stop ends the agent.

@@ -474,7 +474,7 @@ func (s *Store) List(ctx context.Context, q sessionstore.Query) (page sessionsto
 		}
 	}
 	var all []sessionstore.Info
-	err = each(ctx, s.records, keyPrefix+">", func(entry jetstream.KeyValueEntry) {
+	err = s.each(ctx, s.records, keyPrefix+">", func(entry jetstream.KeyValueEntry) {
 		var r stored
 		if err := json.Unmarshal(entry.Value(), &r); err != nil {
 			slog.Warn("natsacp: a session was left out", "key", entry.Key(), "error", err)
