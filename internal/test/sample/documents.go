@@ -81,7 +81,11 @@ func DocumentOf(definitions map[string]any) []byte {
 func renamed(schema any, prefix string) any {
 	switch schema := schema.(type) {
 	case []any:
-		return mapItems(schema, func(v any) any { return renamed(v, prefix) })
+		out := make([]any, len(schema))
+		for i, item := range schema {
+			out[i] = renamed(item, prefix)
+		}
+		return out
 	case map[string]any:
 		out := map[string]any{}
 		for name, v := range schema {
@@ -98,6 +102,13 @@ func renamed(schema any, prefix string) any {
 	}
 	return schema
 }
+
+// The keywords with schemas inside a schema.
+var (
+	oneSchema = []string{"additionalProperties", "unevaluatedProperties", "unevaluatedItems", "items", "contains", "not",
+		"if", "then", "else", "propertyNames"}
+	namedOnes = []string{"properties", "patternProperties", "dependentSchemas"}
+)
 
 // A place is where a schema is.
 type place struct {

@@ -1,7 +1,7 @@
 // Package sample creates JSON values from a schema to test generated code: valid values with every variant and limit,
-// and values with a known mistake. It also compares values, ignoring differences that bindings may introduce. A
-// third-party schema validator decides which values are valid; everything else is read directly from the schema, so
-// that a misreading in the generator is not repeated here.
+// and values with a known mistake. It also compares values, ignoring differences that bindings may introduce. It reads
+// the structure of schemas by itself, so that a misreading in the generator is not repeated here; what single values
+// must be, a validator of a third party decides.
 package sample
 
 import (
@@ -9,12 +9,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"math/big"
 	"net/url"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +23,10 @@ import (
 
 // Schema decides which values a schema's definitions accept. It is safe for concurrent use.
 type Schema struct {
-	strict, loose *document
+	root    any
+	defs    map[string]any
+	choices sync.Map // of *any, the first branch, to *choice
+	leaves  sync.Map // of leafKey to *jsonschema.Schema
 }
 
 // Load reads a schema document.
@@ -35,363 +36,416 @@ func Load(text string) (*Schema, error) {
 		return nil, err
 	}
 	object, _ := root.(map[string]any)
-	if _, ok := object["$defs"].(map[string]any); !ok {
+	defs, ok := object["$defs"].(map[string]any)
+	if !ok {
 		return nil, fmt.Errorf("a schema without $defs")
 	}
-	return &Schema{newDocument(object, false), newDocument(object, true)}, nil
+	return &Schema{root: root, defs: defs}, nil
 }
 
-// Check compiles the definition, unless it is already compiled.
-func (j *Schema) Check(definition string) error {
-	for _, d := range []*document{j.strict, j.loose} {
-		if _, err := d.compile(d.names[definition]); err != nil {
-			return err
+// Check compiles the definition with a validator of a third party.
+func (s *Schema) Check(definition string) (err error) {
+	defer func() {
+		if r := recover(); r != nil { // the library panics for some references
+			err = fmt.Errorf("%v", r)
 		}
+	}()
+	c := newCompiler()
+	if err := c.AddResource(location, strings.NewReader(show(s.root))); err != nil {
+		return err
 	}
-	return nil
+	definition = strings.NewReplacer("~", "~0", "/", "~1").Replace(definition)
+	_, err = c.Compile(location + "#/$defs/" + url.PathEscape(definition))
+	return err
 }
 
 // Valid reports whether the schema accepts v as a value of the definition. Integer
 // formats count as bounds, with int64 if there is none; other formats are ignored. An object with the tag of a branch
 // and the members that the branch requires, each of an allowed type, is not a value of a branch without a tag.
-func (j *Schema) Valid(definition string, v any) bool {
-	return j.strict.valid(j.strict.names[definition], v)
+func (s *Schema) Valid(definition string, v any) bool {
+	_, ok := s.apply(s.defs[definition], v, context{})
+	return ok
 }
 
 // Tolerated reports whether v is a value of the definition except for deviations that may be read without being
 // reported: unknown members where the schema forbids them, names that an enum does not list, tags that a union does not
 // list, an object that matches more than one branch of a oneOf, and a _meta that is null.
-func (j *Schema) Tolerated(definition string, v any) bool {
-	return j.loose.valid(j.loose.names[definition], v)
+func (s *Schema) Tolerated(definition string, v any) bool {
+	_, ok := s.apply(s.defs[definition], v, context{loose: true})
+	return ok
 }
 
 // Same returns an error that shows, with a JSON pointer, a part of want that is not in got, or a part of got that is
 // not in want. Members that no part of the schema declares may be missing in got. Members with the schema's default,
 // and a _meta that is null, may be missing in either. Numbers are compared exactly.
-func (j *Schema) Same(definition string, want, got any) error {
+func (s *Schema) Same(definition string, want, got any) error {
 	if equal(want, got) {
 		return nil
 	}
-	d := j.loose
-	if j.Valid(definition, want) {
-		d = j.strict
-	}
-	return d.survives("", []any{d.defs[d.names[definition]]}, want, got)
+	c := context{loose: !s.Valid(definition, want)}
+	return s.survives("", []any{s.defs[definition]}, want, got, c)
 }
 
-// document is a schema document whose definitions and branches of choices have plain names, so that a validator need
-// not understand the names in the schema.
-type document struct {
-	loose  bool              // it accepts tolerated values
-	given  map[string]any    // the original definitions
-	names  map[string]string // of definitions
-	copies map[string]string // of definitions in a context
-	defs   map[string]any
-
-	mu       sync.Mutex
-	compiler *jsonschema.Compiler
-	compiled map[string]*jsonschema.Schema
-	broken   error
+// Equal returns an error that shows the first difference between two values, with a JSON pointer.
+func Equal(want, got any) error {
+	return new(Schema).survives("", []any{map[string]any{"additionalProperties": true}}, want, got, context{})
 }
 
-func newDocument(root map[string]any, loose bool) *document {
-	given, _ := root["$defs"].(map[string]any)
-	d := &document{
-		loose: loose, given: given, names: map[string]string{}, copies: map[string]string{},
-		defs:     map[string]any{},
-		compiled: map[string]*jsonschema.Schema{},
+// A context holds what decides about a value beside its schema.
+type context struct {
+	loose bool     // tolerated values are accepted
+	plain bool     // branches with a tag are like others
+	exact bool     // the value is a tag, and not a name of an open enum
+	tags  []string // the members that distinguish the branches of which the schema is one
+	refs  []string // the references that led here from the same value
+}
+
+// below is the context of the members and items of the value.
+func (c context) below() context { return context{loose: c.loose, plain: c.plain} }
+
+// apply reports whether a schema accepts v. It returns the schemas that apply to v: those that the schema requires, and
+// the branches of its choices that v matches.
+func (s *Schema) apply(schema, v any, c context) (parts []map[string]any, ok bool) {
+	m, object := schema.(map[string]any)
+	if !object {
+		return nil, schema != false
 	}
-	for i, name := range slices.Sorted(maps.Keys(given)) {
-		d.names[name] = "d" + strconv.Itoa(i)
+	parts, ok = []map[string]any{m}, s.accepts(m, v, c)
+	also := func(schema any, c context) {
+		more, fine := s.apply(schema, v, c)
+		parts, ok = append(parts, more...), ok && fine
 	}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		d.defs[d.names[name]] = d.rewrite(given[name], context{})
+	if ref, is := m["$ref"].(string); is {
+		if slices.Contains(c.refs, ref) { // a schema that refers to itself accepts nothing by that
+			return parts, false
+		}
+		inside := c
+		inside.refs = append(slices.Clip(c.refs), ref)
+		also(s.target(ref), inside)
 	}
+	for _, below := range listOf(m["allOf"]) {
+		also(below, c)
+	}
+	for _, keyword := range branchLists {
+		if list := listOf(m[keyword]); len(list) > 0 {
+			more, fine := s.choose(m, keyword, v, c)
+			parts, ok = append(parts, more...), ok && fine
+		}
+	}
+	if not, is := m["not"]; is && ok {
+		_, forbidden := s.apply(not, v, context{plain: true, refs: c.refs})
+		ok = !forbidden
+	}
+	return parts, ok && s.acceptsInside(m, parts, v, c)
+}
+
+// branchLists are the keywords whose schemas are branches of a choice.
+var branchLists = []string{"oneOf", "anyOf"}
+
+// accepts reports whether the keywords of a schema that are not about other schemas accept a value.
+func (s *Schema) accepts(m map[string]any, v any, c context) bool {
+	values := listed(m)
+	kind := kindOf(values)
+	open := c.loose && !c.exact && kind != ""
+	if open && !isType(v, kind) && !(v == nil && slices.Contains(values, nil)) {
+		return false
+	}
+	return s.leaf(m, c.loose, open).Validate(v) == nil
+}
+
+// The keywords that are not about other schemas, those of them that need not hold in a tolerated value, and those whose
+// values a later schema may add to.
+var (
+	plainKeywords = []string{"type", "required", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+		"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"}
+	uncheckedKeywords = []string{"pattern", "multipleOf", "uniqueItems"}
+	openKeywords      = []string{"const", "enum"}
+)
+
+type leafKey struct {
+	schema      uintptr
+	loose, open bool
+}
+
+// leaf compiles the keywords of a schema that are not about other schemas, without those of an open enum.
+func (s *Schema) leaf(m map[string]any, loose, open bool) *jsonschema.Schema {
+	key := leafKey{reflect.ValueOf(m).Pointer(), loose, open}
+	if known, ok := s.leaves.Load(key); ok {
+		return known.(*jsonschema.Schema)
+	}
+	kept := map[string]any{"format": integerFormat(m)}
+	for keyword, value := range m {
+		if slices.Contains(plainKeywords, keyword) || !loose && slices.Contains(uncheckedKeywords, keyword) ||
+			!open && slices.Contains(openKeywords, keyword) {
+			kept[keyword] = value
+		}
+	}
+	compiler := newCompiler()
+	if err := compiler.AddResource(location, strings.NewReader(show(kept))); err != nil {
+		panic(err) // it is JSON
+	}
+	compiled := compiler.MustCompile(location) // Check has returned the error
+	s.leaves.Store(key, compiled)
+	return compiled
+}
+
+// location is where a validator finds a schema.
+const location = "sample:///schema"
+
+func newCompiler() *jsonschema.Compiler {
 	c := jsonschema.NewCompiler()
 	c.Draft = jsonschema.Draft2020
 	c.AssertFormat = true
 	for format := range integers {
+		least, most := limits(format)
 		c.Formats[format] = func(v any) bool {
-			n, ok := v.(json.Number)
-			return !ok || !exact(n).IsInt() || fits(format, n)
+			n := number(v)
+			return n == nil || !n.IsInt() || n.Num().Cmp(least) >= 0 && n.Num().Cmp(most) <= 0
 		}
 	}
-	c.LoadURL = func(url string) (io.ReadCloser, error) {
-		name := strings.TrimPrefix(url, definitionURL)
-		definition, ok := d.defs[name]
-		if !ok {
-			return nil, fmt.Errorf("no definition %q", name)
-		}
-		text, err := json.Marshal(map[string]any{"$defs": map[string]any{name: definition}})
-		return io.NopCloser(bytes.NewReader(text)), err
-	}
-	d.compiler = c
-	return d
+	return c
 }
-
-// definitionURL is where the validator finds the definitions. Each has its own document, because for each part of a
-// schema that the validator compiles, it goes through all parts of the document.
-const definitionURL = "sample:///"
-
-// refTo returns a reference to the definition with a plain name, in its document.
-func refTo(name string) string { return definitionURL + name + "#/$defs/" + name }
 
 // integers has the number of bits for each format of integers, negative without a sign.
 var integers = map[string]int{
 	"int8": 8, "int16": 16, "int32": 32, "int64": 64, "uint8": -8, "uint16": -16, "uint32": -32, "uint64": -64, "uint": -64,
 }
 
-// The keywords with schemas inside a schema.
-var (
-	oneSchema = []string{"additionalProperties", "unevaluatedProperties", "unevaluatedItems", "items", "contains", "not",
-		"if", "then", "else", "propertyNames"}
-	branchLists = []string{"oneOf", "anyOf"}
-	namedOnes   = []string{"properties", "patternProperties", "dependentSchemas"}
-)
-
-// A context holds the information about a schema that comes from the schemas around it.
-type context struct {
-	tags  string // members that distinguish the branches of which it is one, each quoted
-	exact bool   // it is such a member, and its values are not names of an enum
-	not   bool   // it is forbidden, so tolerance would forbid more
+// integerFormat returns the format of a schema's integers, which is int64 if the schema does not say any, as in Go.
+func integerFormat(m map[string]any) string {
+	types := typesOf(m)
+	format, stated := m["format"].(string)
+	switch {
+	case !stated && slices.Contains(types, any("integer")) && !slices.Contains(types, any("number")):
+		return "int64"
+	case integers[format] == 0 || m["type"] == "number":
+		return ""
+	}
+	return format
 }
 
-func (c context) tag(name string) bool { return strings.Contains(c.tags, strconv.Quote(name)) }
+// limits returns the smallest and the greatest integer of a format, which is int64 if it is not known.
+func limits(format string) (least, most *big.Int) {
+	bits, one := cmp.Or(integers[format], 64), big.NewInt(1)
+	if bits < 0 {
+		return new(big.Int), new(big.Int).Sub(new(big.Int).Lsh(one, uint(-bits)), one)
+	}
+	most = new(big.Int).Lsh(one, uint(bits-1))
+	return new(big.Int).Neg(most), new(big.Int).Sub(most, one)
+}
 
-func (c context) add(names []string) context {
-	for _, name := range names {
-		if !c.tag(name) {
-			c.tags += strconv.Quote(name)
+// acceptsInside reports whether a schema accepts the members or items of v, to which the parts apply.
+func (s *Schema) acceptsInside(m map[string]any, parts []map[string]any, v any, c context) bool {
+	fine := func(schema, v any, c context) bool { _, ok := s.apply(schema, v, c); return ok }
+	switch v := v.(type) {
+	case []any:
+		for i, item := range v {
+			for _, schema := range itemSchemas([]map[string]any{m}, i) {
+				if !fine(schema, item, c.below()) {
+					return false
+				}
+			}
+		}
+	case map[string]any:
+		for name, value := range v {
+			if names, ok := m["propertyNames"]; ok && !c.loose && !fine(names, name, context{plain: true}) {
+				return false
+			}
+			schema, below := m["additionalProperties"], c.below()
+			if p, ok := properties(m)[name]; ok {
+				schema, below.exact = p, slices.Contains(c.tags, name)
+				if c.loose && name == "_meta" && value == nil {
+					continue
+				}
+			} else if more, ok := m["unevaluatedProperties"]; ok && !evaluated(parts, name) {
+				schema = more
+			}
+			if unknown := schema == nil || c.loose && schema == false && properties(m)[name] == nil; !unknown &&
+				!fine(schema, value, below) {
+				return false
+			}
 		}
 	}
+	return true
+}
+
+// evaluated reports whether one of the parts declares a member, so that unevaluatedProperties does not apply to it.
+func evaluated(parts []map[string]any, name string) bool {
+	return slices.ContainsFunc(parts, func(m map[string]any) bool {
+		_, named := properties(m)[name]
+		_, more := m["additionalProperties"]
+		return named || more
+	})
+}
+
+// A choice is what distinguishes the branches of a oneOf or anyOf.
+type choice struct {
+	names []any            // the names or integers of an open enum whose branches list them one by one
+	kind  string           // their type
+	open  []bool           // for each branch: another one takes any value of the type that this one lists
+	tags  map[string][]any // the members that tell the branches apart, with their values
+	aware map[string][]any // the branches that have each of the tags that are strings
+	other map[string]bool  // a branch is for other values of the tag
+}
+
+func (s *Schema) choiceOf(m map[string]any, keyword string) *choice {
+	list := listOf(m[keyword])
+	if known, ok := s.choices.Load(&list[0]); ok {
+		return known.(*choice)
+	}
+	c := &choice{tags: s.tagsOf(m, list), aware: map[string][]any{}, other: map[string]bool{}}
+	enum := true
+	for _, branch := range list {
+		values := listed(s.referred(branch))
+		kind := kindOf(values)
+		enum = enum && kind != "" && (c.kind == "" || kind == c.kind)
+		c.names, c.kind = append(c.names, values...), kind
+		c.open = append(c.open, slices.ContainsFunc(list, func(other any) bool {
+			m := s.referred(other)
+			return kind != "" && listed(m) == nil && slices.Contains(typesOf(m), any(kind))
+		}))
+	}
+	if !enum {
+		c.kind = ""
+	}
+	for tag, values := range c.tags {
+		for _, branch := range list {
+			required, members := s.members(branch)
+			if _, text := values[0].(string); text && members[tag] != nil {
+				c.aware[tag] = append(c.aware[tag], branch)
+				unlisted := slices.Contains(required, any(tag)) && len(s.listedBy(members[tag]...)) == 0
+				c.other[tag] = c.other[tag] || unlisted
+			}
+		}
+	}
+	s.choices.Store(&list[0], c)
 	return c
 }
 
-// rewrite returns a copy of a schema that uses the plain names for references and branches.
-func (d *document) rewrite(schema any, c context) any {
-	m, ok := schema.(map[string]any)
-	if !ok {
-		return schema
+// choose is apply for the branches of a choice.
+func (s *Schema) choose(m map[string]any, keyword string, v any, c context) (parts []map[string]any, ok bool) {
+	choice := s.choiceOf(m, keyword)
+	inside := c
+	if c.loose && !c.exact && choice.kind != "" {
+		if isType(v, choice.kind) && !slices.ContainsFunc(choice.names, func(name any) bool { return equal(v, name) }) {
+			return nil, true
+		}
+		inside.exact = true
 	}
-	out := maps.Clone(m)
-	for _, prose := range []string{"title", "description", "examples", "$comment", "$id", "$schema", "$defs"} {
-		delete(out, prose)
+	if c.loose {
+		inside.tags = slices.AppendSeq(slices.Clip(c.tags), maps.Keys(choice.tags))
 	}
-	if format, ok := m["format"].(string); ok && (integers[format] == 0 || m["type"] == "number") {
-		delete(out, "format")
-	}
-	if types := listOf(m["type"]); m["format"] == nil &&
-		(m["type"] == "integer" || slices.Contains(types, any("integer")) && !slices.Contains(types, any("number"))) {
-		out["format"] = "int64" // as in Go
-	}
-	if d.loose && !c.not {
-		for _, unchecked := range []string{"pattern", "multipleOf", "uniqueItems"} {
-			delete(out, unchecked)
+	matching := 0
+	for i, branch := range listOf(m[keyword]) {
+		its := inside
+		its.exact = its.exact || choice.open[i]
+		if more, fine := s.apply(branch, v, its); fine {
+			parts, matching = append(parts, more...), matching+1
 		}
 	}
-	if ref, ok := m["$ref"].(string); ok {
-		out["$ref"] = d.reference(ref, c)
+	object, is := v.(map[string]any)
+	if !is {
+		return parts, matching == 1 || matching > 1 && keyword == "anyOf"
 	}
-	for _, keyword := range oneSchema {
-		if below, ok := m[keyword]; ok {
-			out[keyword] = d.rewrite(below, context{
-				not: c.not || keyword == "not" || keyword == "contains" || keyword == "propertyNames",
-			})
-		}
-	}
-	for _, keyword := range namedOnes {
-		if named, ok := m[keyword].(map[string]any); ok {
-			copied := map[string]any{}
-			for name, below := range named {
-				copied[name] = d.rewrite(below, context{exact: keyword == "properties" && c.tag(name), not: c.not})
+	if matching == 0 && c.loose {
+		for tag, values := range choice.tags {
+			_, strings := values[0].(string) // tags of other types, and those of a choice around this one, are not open
+			text, ok := object[tag].(string)
+			if ok && strings && !slices.Contains(values, any(text)) && !slices.Contains(c.tags, tag) {
+				parts, matching = append(parts, map[string]any{"required": []any{tag}, "additionalProperties": true}), 1
 			}
-			out[keyword] = copied
 		}
 	}
-	for keyword, inside := range map[string]context{"allOf": c, "prefixItems": {not: c.not}} {
-		if list, ok := m[keyword].([]any); ok {
-			copied := make([]any, len(list))
-			for i, below := range list {
-				copied[i] = d.rewrite(below, inside)
-			}
-			out[keyword] = copied
-		}
-	}
-	for _, keyword := range branchLists {
-		if list, ok := m[keyword].([]any); ok {
-			d.branches(out, keyword, list, c)
-		}
-	}
-	if d.loose && !c.not {
-		delete(out, "propertyNames")
-		d.loosen(m, out, c)
-	}
-	return out
+	// An object with the members of several branches is a value of one of them, with unknown members.
+	ok = matching == 1 || matching > 1 && (keyword == "anyOf" || c.loose)
+	return parts, ok && (c.plain || s.commits(choice, object, inside))
 }
 
-// tagsOf returns the tags of branches with their values, the tags that do not occur only in choices inside branches,
-// the number of branches that have each tag, and the number of branches that have the most frequent tag.
-func (d *document) tagsOf(branches []any) (tags map[string][]any, own map[string]bool, having map[string]int,
-	most int) {
-	tags, own, having = map[string][]any{}, map[string]bool{}, map[string]int{}
+// commits reports whether an object belongs to the branch for its tag, if it has one. An object with the tag of a branch,
+// and the members that the branch requires, each of an allowed type, belongs to that branch, even if a branch without
+// the tag accepts it. A mistake elsewhere in the object makes it invalid, and does not make it a value of another
+// branch. If a branch is for other tags, any object with a known tag belongs to a branch with the tag.
+func (s *Schema) commits(choice *choice, object map[string]any, c context) bool {
+	takes := func(branch any) bool { _, ok := s.apply(branch, object, c); return ok }
+	for tag, aware := range choice.aware {
+		value, has := object[tag]
+		_, text := value.(string)
+		broken := func(branch any) bool { return s.signed(branch, tag, object) && !takes(branch) }
+		switch {
+		case !has, len(aware) == len(choice.open):
+		case choice.other[tag]:
+			if known := !text || slices.Contains(choice.tags[tag], value); known && !slices.ContainsFunc(aware, takes) {
+				return false
+			}
+		case slices.ContainsFunc(aware, broken):
+			return false
+		}
+	}
+	return true
+}
+
+// signed reports whether an object has the value of a tag that a branch requires, and the members that the branch
+// requires, each of an allowed type.
+func (s *Schema) signed(branch any, tag string, object map[string]any) bool {
+	required, members := s.members(branch)
+	values := s.listedBy(members[tag]...)
+	if !slices.Contains(required, any(tag)) || len(values) != 1 || values[0] != object[tag] {
+		return false
+	}
+	for _, name := range required {
+		schemas := members[name.(string)]
+		value, ok := object[name.(string)]
+		if !ok || name != tag && !hasTrue(schemas, onError) && !(value == nil && hasTrue(schemas, onNull)) &&
+			slices.ContainsFunc(schemas, func(schema any) bool { return !s.mayBe(value, schema, 0) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// tagsOf returns the members that tell the branches of a choice apart, with the strings and numbers that the branches
+// list for them. They are in most branches, and not only in choices inside branches. A choice only between one branch
+// and null has none.
+func (s *Schema) tagsOf(choice map[string]any, branches []any) map[string][]any {
+	tags, own, having, most, count := map[string][]any{}, map[string]bool{}, map[string]int{}, 0, 0
 	for _, branch := range branches {
+		if slices.ContainsFunc(kinds, func(v any) bool { return s.mayBe(v, branch, 0) != (v == nil) }) {
+			count++
+		}
 		its := map[string][]any{}
-		d.tags(branch, its, own, map[string]bool{})
+		s.addTags(branch, its, own, map[string]bool{})
 		for name, values := range its {
 			tags[name] = append(tags[name], values...)
 			having[name]++
 			most = max(most, having[name])
 		}
 	}
-	return tags, own, having, most
-}
-
-// branches copies a choice.
-func (d *document) branches(out map[string]any, keyword string, list []any, c context) {
-	loose := d.loose && !c.not
-	enum := loose && !c.exact
-	var listed []any
-	kind := ""
-	for _, branch := range list {
-		values, of := scalars(d.referred(branch))
-		enum = enum && of != "" && (kind == "" || of == kind)
-		listed, kind = append(listed, values...), of
-	}
-	tags, own, having, most := d.tagsOf(list)
-	// The tag is in most branches. A choice only between one branch and null has no tag.
-	values := slices.DeleteFunc(slices.Clone(list),
-		func(branch any) bool { return slices.Equal(d.types(branch, 0), []string{"null"}) })
-	maps.DeleteFunc(tags, func(name string, _ []any) bool { return having[name] < most || len(values) < 2 })
-	maps.DeleteFunc(own, func(name string, _ bool) bool { return tags[name] == nil })
-	discriminated(out, own)
-	if enum {
-		c.exact = true
-	}
-	inside := c
-	if loose {
-		inside = c.add(slices.Sorted(maps.Keys(own)))
-	}
-	copied := make([]any, len(list))
-	for i, branch := range list {
-		listing := inside
-		if _, of := scalars(d.referred(branch)); of != "" {
-			listing.exact = listing.exact || slices.ContainsFunc(list, func(other any) bool { return d.unlisted(other, of) })
-		}
-		copied[i] = d.define(d.rewrite(branch, listing))
-	}
-	out[keyword] = copied
-	if !c.not {
-		d.commitNested(out, list, copied, own, tags, inside)
-	}
-	switch {
-	case !loose:
-		return
-	case enum:
-		out[keyword] = append(copied, d.define(map[string]any{"type": kind, "not": map[string]any{"enum": listed}}))
-		return
-	}
-	for _, name := range slices.Sorted(maps.Keys(own)) {
-		if _, text := tags[name][0].(string); !text || c.tag(name) {
-			continue // tags of other types, and those of a choice around this one, are not open
-		}
-		copied = append(copied, d.define(map[string]any{
-			"$comment": otherTags, "type": "object", "required": []any{name}, "additionalProperties": true,
-			"properties": map[string]any{name: map[string]any{"type": "string", "not": map[string]any{"enum": tags[name]}}},
-		}))
-	}
-	if keyword == "anyOf" {
-		out[keyword] = copied
-		return
-	}
-	// An object with the members of several branches is a value of one of them, with unknown members.
-	delete(out, "oneOf")
-	out["allOf"] = append(slices.Clone(listOf(out["allOf"])), map[string]any{"anyOf": []any{
-		d.define(map[string]any{"type": "object", "anyOf": copied}),
-		d.define(map[string]any{"not": map[string]any{"type": "object"}, "oneOf": copied}),
-	}})
-}
-
-// discriminated keeps only one of the members that could be the tag of a choice if the choice's discriminator names it.
-func discriminated(choice map[string]any, tags map[string]bool) {
+	maps.DeleteFunc(tags, func(name string, _ []any) bool { return !own[name] || having[name] < most || count < 2 })
 	d, _ := choice["discriminator"].(map[string]any)
-	if name, ok := d["propertyName"].(string); ok && tags[name] {
-		maps.DeleteFunc(tags, func(other string, _ bool) bool { return other != name })
+	if name, _ := d["propertyName"].(string); tags[name] != nil {
+		return map[string][]any{name: tags[name]}
 	}
+	return tags
 }
 
-// otherTags marks the branch for tags that a union does not list. It does not apply to values that match another
-// branch.
-const otherTags = "other tags"
-
-// commit adds a rule to the copy of a schema with a choice: an object with the tag of a branch, and the members that
-// the branch requires, each of an allowed type, belongs to that branch, even if a branch without the tag accepts it. A
-// mistake elsewhere in the object makes it invalid, and does not make it a value of another branch. If a branch is for
-// other tags, any object with the tag belongs to a branch with the tag.
-func (d *document) commit(out map[string]any, list, copied []any, own map[string]bool, tags map[string][]any) {
-	for _, tag := range slices.Sorted(maps.Keys(own)) {
-		if _, text := tags[tag][0].(string); !text {
-			continue
-		}
-		var signatures, aware []any
-		open, fallback := false, false
-		for i, branch := range list {
-			fallback = fallback || out["type"] != "object" && len(d.types(branch, 0)) == len(allTypes)
-			required, members := d.members(branch)
-			if members[tag] != nil {
-				aware = append(aware, copied[i])
-			}
-			if signature := d.signature(required, members, tag); signature != nil {
-				signatures = append(signatures, map[string]any{"if": signature, "then": copied[i]})
-			} else if slices.Contains(required, any(tag)) && len(d.listedValues(members[tag]...)) == 0 {
-				open = true
-			}
-		}
-		switch {
-		case fallback || len(aware) == len(list): // the branch for any value accepts values of no other branch
-		case open:
-			unlisted := map[string]any{"type": "string", "not": map[string]any{"enum": tags[tag]}}
-			out["allOf"] = append(slices.Clone(listOf(out["allOf"])), map[string]any{
-				"if": map[string]any{"type": "object", "required": []any{tag},
-					"properties": map[string]any{tag: map[string]any{"not": unlisted}}},
-				"then": map[string]any{"anyOf": aware},
-			})
-		case len(signatures) > 0:
-			out["allOf"] = append(slices.Clone(listOf(out["allOf"])), signatures...)
-		}
-	}
-}
-
-// commitNested is like commit, but a branch that is only a choice is replaced with the branches of that choice.
-func (d *document) commitNested(out map[string]any, list, copied []any, own map[string]bool, tags map[string][]any,
-	c context) {
-	var flat, copies []any
-	var add func(branch, copied any, depth int)
-	add = func(branch, copied any, depth int) {
-		m, _ := branch.(map[string]any)
-		for _, keyword := range branchLists {
-			if nested := listOf(m[keyword]); nested != nil && depth < 10 && alone(m, keyword) {
-				for _, below := range nested {
-					add(below, nil, depth+1)
+// addTags adds the members for which a branch lists strings or numbers to tags. It adds those with one value that are
+// not in choices inside the branch to own, unless own is nil.
+func (s *Schema) addTags(branch any, tags map[string][]any, own, seen map[string]bool) {
+	for _, m := range s.parts(branch, seen) {
+		for name, p := range properties(m) {
+			if values := s.listedBy(p); len(values) > 0 {
+				tags[name] = append(tags[name], values...)
+				if own != nil && len(values) == 1 {
+					own[name] = true
 				}
-				return
 			}
 		}
-		if copied == nil {
-			copied = d.define(d.rewrite(branch, c))
+		for _, keyword := range branchLists {
+			for _, below := range listOf(m[keyword]) {
+				s.addTags(below, tags, nil, seen)
+			}
 		}
-		flat, copies = append(flat, branch), append(copies, copied)
 	}
-	for i, branch := range list {
-		add(branch, copied[i], 0)
-	}
-	if len(flat) > len(list) {
-		var having map[string]int
-		var most int
-		tags, own, having, most = d.tagsOf(flat)
-		maps.DeleteFunc(own, func(name string, _ bool) bool { return having[name] < most })
-		discriminated(out, own)
-	}
-	d.commit(out, flat, copies, own, tags)
 }
 
 // alone reports whether the keyword is the only one in a schema that restricts values.
@@ -406,43 +460,8 @@ func alone(schema map[string]any, keyword string) bool {
 	return true
 }
 
-// signature returns the schema of objects with the tag of a branch and the members that the branch requires, or nil if
-// the branch does not require a single value for the tag.
-func (d *document) signature(required []any, members map[string][]any, tag string) any {
-	if !slices.Contains(required, any(tag)) {
-		return nil
-	}
-	properties := map[string]any{}
-	for _, name := range required {
-		schemas := members[name.(string)]
-		if hasTrue(schemas, onError) {
-			continue
-		}
-		types := []any{}
-		for _, t := range allTypes {
-			fits := func(schema any) bool { return slices.Contains(d.types(schema, 0), t) }
-			if !slices.ContainsFunc(schemas, func(schema any) bool { return !fits(schema) }) || t == "null" &&
-				hasTrue(schemas, onNull) {
-				types = append(types, t)
-			}
-		}
-		if properties[name.(string)] = false; len(types) > 0 {
-			properties[name.(string)] = map[string]any{"type": types}
-		}
-	}
-	values := d.listedValues(members[tag]...)
-	if len(values) != 1 {
-		return nil
-	}
-	if _, text := values[0].(string); !text {
-		return nil
-	}
-	properties[tag] = map[string]any{"const": values[0]}
-	return map[string]any{"type": "object", "required": required, "properties": properties}
-}
-
 // parts returns a schema with those that it refers to and combines, but not the branches of choices.
-func (d *document) parts(schema any, seen map[string]bool) (out []map[string]any) {
+func (s *Schema) parts(schema any, seen map[string]bool) (out []map[string]any) {
 	m, ok := schema.(map[string]any)
 	if !ok {
 		return nil
@@ -450,77 +469,52 @@ func (d *document) parts(schema any, seen map[string]bool) (out []map[string]any
 	out = append(out, m)
 	if ref, ok := m["$ref"].(string); ok && !seen[ref] {
 		seen[ref] = true
-		out = append(out, d.parts(d.target(ref), seen)...)
+		out = append(out, s.parts(s.target(ref), seen)...)
 	}
 	for _, below := range listOf(m["allOf"]) {
-		out = append(out, d.parts(below, seen)...)
+		out = append(out, s.parts(below, seen)...)
 	}
 	return out
 }
 
 // members returns the names of the members that the objects of a schema must have, and the schemas of all members.
-func (d *document) members(schema any) (required []any, members map[string][]any) {
-	required, members = []any{}, map[string][]any{}
-	for _, m := range d.parts(schema, map[string]bool{}) {
-		for _, name := range listOf(m["required"]) {
-			if !slices.Contains(required, name) {
-				required = append(required, name)
-			}
-		}
-		properties, _ := m["properties"].(map[string]any)
-		for name, p := range properties {
+func (s *Schema) members(schema any) (required []any, members map[string][]any) {
+	members = map[string][]any{}
+	for _, m := range s.parts(schema, map[string]bool{}) {
+		required = append(required, listOf(m["required"])...)
+		for name, p := range properties(m) {
 			members[name] = append(members[name], p)
 		}
 	}
 	return required, members
 }
 
-// types returns the types that the values of a schema may have. It treats integers and numbers alike.
-func (d *document) types(schema any, depth int) []string {
-	out := slices.Clone(allTypes)
-	if depth > 20 {
-		return out
-	}
-	both := func(types []string) {
-		out = slices.DeleteFunc(out, func(t string) bool { return !slices.Contains(types, t) })
-	}
-	for _, m := range d.parts(schema, map[string]bool{}) {
-		list := listOf(m["type"])
-		if t, ok := m["type"].(string); ok {
-			list = []any{t}
-		}
-		if list != nil {
-			both(typesOf(list, func(t any) string { s, _ := t.(string); return s }))
-		}
-		if values, ok := m["enum"].([]any); ok {
-			both(typesOf(values, typeOf))
-		}
-		if c, ok := m["const"]; ok {
-			both(typesOf([]any{c}, typeOf))
+// mayBe reports whether a schema allows the type of a value. It treats integers and numbers alike.
+func (s *Schema) mayBe(v, schema any, depth int) bool {
+	alike := func(w any) bool { return typeOf(w) == typeOf(v) }
+	for _, m := range s.parts(schema, map[string]bool{}) {
+		types, values := typesOf(m), listed(m)
+		if types != nil && !slices.Contains(types, any(typeOf(v))) &&
+			!(typeOf(v) == "number" && slices.Contains(types, any("integer"))) ||
+			values != nil && !slices.ContainsFunc(values, alike) {
+			return false
 		}
 		for _, keyword := range branchLists {
-			if branches, ok := m[keyword].([]any); ok {
-				var any []string
-				for _, below := range branches {
-					any = append(any, d.types(below, depth+1)...)
-				}
-				both(any)
+			if branches, ok := m[keyword].([]any); ok && depth < 20 &&
+				!slices.ContainsFunc(branches, func(branch any) bool { return s.mayBe(v, branch, depth+1) }) {
+				return false
 			}
 		}
 	}
-	return out
+	return true
 }
 
-// typesOf returns the types of a list. It adds both number and integer for either of them.
-func typesOf(list []any, of func(any) string) (out []string) {
-	for _, v := range list {
-		if t := of(v); t == "number" || t == "integer" {
-			out = append(out, "number", "integer")
-		} else {
-			out = append(out, t)
-		}
+// typesOf returns the types that a schema names, or nil if it names none.
+func typesOf(m map[string]any) []any {
+	if t, ok := m["type"].(string); ok {
+		return []any{t}
 	}
-	return out
+	return listOf(m["type"])
 }
 
 // typeOf returns the JSON type of a value.
@@ -540,142 +534,41 @@ func typeOf(v any) string {
 	return "number"
 }
 
-// scalars returns the strings or integers that a schema lists, possibly with null, and their type.
-func scalars(schema any) (values []any, kind string) {
-	m, _ := schema.(map[string]any)
-	values = listOf(m["enum"])
+func isType(v, t any) bool {
+	n, ok := v.(json.Number)
+	return t == typeOf(v) || t == "integer" && ok && exact(n).IsInt()
+}
+
+// listed returns the values that a schema lists, or nil.
+func listed(m map[string]any) []any {
 	if c, ok := m["const"]; ok {
-		values = []any{c}
+		return []any{c}
 	}
+	return listOf(m["enum"])
+}
+
+// kindOf returns the type of values that are all strings or all integers, possibly with null, or "".
+func kindOf(values []any) (kind string) {
 	for _, v := range values {
 		of := ""
-		switch v := v.(type) {
-		case nil:
-			continue
-		case string:
-			of = "string"
-		case json.Number:
-			if exact(v).IsInt() {
-				of = "integer"
+		for _, t := range []string{"string", "integer"} {
+			if isType(v, t) {
+				of = t
 			}
 		}
-		if of == "" || kind != "" && of != kind {
-			return nil, ""
+		if v != nil && (of == "" || kind != "" && of != kind) {
+			return ""
 		}
-		kind = of
+		kind = cmp.Or(of, kind)
 	}
-	return values, kind
+	return kind
 }
 
-// unlisted reports whether a schema is for values of a type and does not list them.
-func (d *document) unlisted(schema any, kind string) bool {
-	for range 10 {
-		m, _ := schema.(map[string]any)
-		if ref, ok := m["$ref"].(string); ok {
-			schema = d.target(ref)
-			continue
-		}
-		_, isConst := m["const"]
-		return m["enum"] == nil && !isConst && (m["type"] == kind || slices.Contains(listOf(m["type"]), any(kind)))
-	}
-	return false
-}
-
-func listOf(v any) []any { l, _ := v.([]any); return l }
-
-// define makes a schema a definition, and returns a reference to it.
-func (d *document) define(schema any) any {
-	name := "b" + strconv.Itoa(len(d.defs))
-	d.defs[name] = schema
-	return map[string]any{"$ref": refTo(name)}
-}
-
-// reference returns a reference with plain names. In a context, it refers to a copy of the definition.
-func (d *document) reference(ref string, c context) string {
-	rest, ok := strings.CutPrefix(ref, "#/$defs/")
-	if !ok {
-		return ref
-	}
-	name, below, deeper := strings.Cut(rest, "/")
-	plain, ok := d.names[unescape(name)]
-	switch {
-	case !ok:
-		return ref
-	case deeper:
-		return refTo(plain) + "/" + below
-	case !d.loose || c == context{}:
-		return refTo(plain)
-	}
-	key := fmt.Sprintf("%s %v %v %s", plain, c.exact, c.not, c.tags)
-	copied, ok := d.copies[key]
-	if !ok {
-		copied = "c" + strconv.Itoa(len(d.defs))
-		d.copies[key], d.defs[copied] = copied, true
-		d.defs[copied] = d.rewrite(d.given[unescape(name)], c)
-	}
-	return refTo(copied)
-}
-
-// loosen makes the copy of a schema accept tolerated values.
-func (d *document) loosen(m, out map[string]any, c context) {
-	for _, keyword := range []string{"additionalProperties", "unevaluatedProperties"} {
-		if out[keyword] == false {
-			delete(out, keyword)
-			if out["properties"] == nil {
-				out["properties"] = map[string]any{} // others are unknown
-			}
-		}
-	}
-	if values, kind := scalars(m); kind != "" && !c.exact {
-		delete(out, "enum")
-		delete(out, "const")
-		types := []any{kind}
-		if slices.Contains(values, nil) {
-			types = append(types, "null")
-		}
-		out["allOf"] = append(slices.Clone(listOf(out["allOf"])), map[string]any{"type": types})
-	}
-	if properties, ok := out["properties"].(map[string]any); ok {
-		if meta, ok := properties["_meta"]; ok {
-			nullable := map[string]any{"anyOf": []any{d.define(meta), d.define(map[string]any{"type": "null"})}}
-			if hasTrue([]any{meta}, onError) {
-				nullable[onError] = true
-			}
-			properties["_meta"] = nullable
-		}
-	}
-}
-
-// tags adds the members for which a branch lists strings or numbers to tags. It adds those with one value that are not
-// in choices inside the branch to own, unless own is nil.
-func (d *document) tags(branch any, tags map[string][]any, own, seen map[string]bool) {
-	for _, m := range d.parts(branch, seen) {
-		properties, _ := m["properties"].(map[string]any)
-		for name, p := range properties {
-			if values := d.listedValues(p); len(values) > 0 {
-				tags[name] = append(tags[name], values...)
-				if own != nil && len(values) == 1 {
-					own[name] = true
-				}
-			}
-		}
-		for _, keyword := range branchLists {
-			for _, below := range listOf(m[keyword]) {
-				d.tags(below, tags, nil, seen)
-			}
-		}
-	}
-}
-
-// listedValues returns the strings and numbers that the schemas list.
-func (d *document) listedValues(schemas ...any) (out []any) {
+// listedBy returns the strings and numbers that the schemas list.
+func (s *Schema) listedBy(schemas ...any) (out []any) {
 	for _, schema := range schemas {
-		for _, m := range d.parts(schema, map[string]bool{}) {
-			values := listOf(m["enum"])
-			if c, ok := m["const"]; ok {
-				values = []any{c}
-			}
-			for _, v := range values {
+		for _, m := range s.parts(schema, map[string]bool{}) {
+			for _, v := range listed(m) {
 				switch v.(type) {
 				case string, json.Number:
 					out = append(out, v)
@@ -687,108 +580,38 @@ func (d *document) listedValues(schemas ...any) (out []any) {
 }
 
 // referred returns the target of a schema that is only a reference, and otherwise the schema itself.
-func (d *document) referred(schema any) any {
+func (s *Schema) referred(schema any) map[string]any {
+	m, _ := schema.(map[string]any)
 	for range 20 {
-		m, _ := schema.(map[string]any)
 		ref, ok := m["$ref"].(string)
 		if !ok || !alone(m, "$ref") {
 			break
 		}
-		schema = d.target(ref)
+		m, _ = s.target(ref).(map[string]any)
+	}
+	return m
+}
+
+// target returns the schema to which a reference points.
+func (s *Schema) target(ref string) any {
+	schema := s.root
+	for token := range strings.SplitSeq(strings.TrimPrefix(strings.TrimPrefix(ref, "#"), "/"), "/") {
+		if plain, err := url.PathUnescape(token); err == nil {
+			token = plain
+		}
+		m, _ := schema.(map[string]any)
+		schema = m[strings.NewReplacer("~1", "/", "~0", "~").Replace(token)]
 	}
 	return schema
 }
 
-// target returns the definition that a reference names.
-func (d *document) target(ref string) any { return d.given[nameOf(ref)] }
+func listOf(v any) []any { l, _ := v.([]any); return l }
 
-// nameOf returns the name of the definition that a reference names.
-func nameOf(ref string) string { return unescape(strings.TrimPrefix(ref, "#/$defs/")) }
-
-// unescape returns the name that a part of a reference represents.
-func unescape(token string) string {
-	if plain, err := url.PathUnescape(token); err == nil {
-		token = plain
-	}
-	return strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
-}
-
-func (d *document) compile(name string) (s *jsonschema.Schema, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if s, ok := d.compiled[name]; ok {
-		return s, nil
-	}
-	if d.broken != nil {
-		return nil, d.broken // the library keeps partially compiled schemas
-	}
-	defer func() {
-		if r := recover(); r != nil { // the library panics for some references
-			err = fmt.Errorf("%v", r)
-		}
-		d.broken = err
-	}()
-	s, err = d.compiler.Compile(refTo(name))
-	if err != nil {
-		return nil, err
-	}
-	d.compiled[name] = s
-	return s, nil
-}
-
-func (d *document) valid(name string, v any) bool {
-	s, err := d.compile(name)
-	if err != nil {
-		panic(err) // Check returned it
-	}
-	return s.Validate(v) == nil
-}
-
-// resolve returns the schema that a plain reference names.
-func (d *document) resolve(ref string) (name string, schema any) {
-	name = ref[strings.LastIndex(ref, "/")+1:]
-	return name, d.defs[name]
-}
-
-// inForce adds the schemas that apply to v to parts: those that the schema requires, and the branches of its choices
-// that v matches.
-func (d *document) inForce(parts []map[string]any, schema, v any) []map[string]any {
-	m, ok := schema.(map[string]any)
-	if !ok {
-		return parts
-	}
-	parts = append(parts, m)
-	if ref, ok := m["$ref"].(string); ok {
-		_, below := d.resolve(ref)
-		parts = d.inForce(parts, below, v)
-	}
-	for _, below := range listOf(m["allOf"]) {
-		parts = d.inForce(parts, below, v)
-	}
-	for _, keyword := range branchLists {
-		list, _ := m[keyword].([]any)
-		known := false
-		for _, branch := range list {
-			ref, _ := branch.(map[string]any)["$ref"].(string)
-			name, below := d.resolve(ref)
-			if m, _ := below.(map[string]any); known && m["$comment"] == otherTags {
-				continue
-			}
-			if d.valid(name, v) {
-				known = true
-				parts = d.inForce(parts, below, v)
-			}
-		}
-	}
-	return parts
-}
+func properties(m map[string]any) map[string]any { p, _ := m["properties"].(map[string]any); return p }
 
 // survives compares two values to which all the schemas apply.
-func (d *document) survives(at string, schemas []any, want, got any) error {
-	var parts []map[string]any
-	for _, s := range schemas {
-		parts = d.inForce(parts, s, want)
-	}
+func (s *Schema) survives(at string, schemas []any, want, got any, c context) error {
+	parts := s.inForce(schemas, want, c)
 	switch want := want.(type) {
 	case map[string]any:
 		got, ok := got.(map[string]any)
@@ -796,27 +619,24 @@ func (d *document) survives(at string, schemas []any, want, got any) error {
 			break
 		}
 		for _, name := range slices.Sorted(maps.Keys(got)) {
-			if _, ok := want[name]; ok {
-				continue
-			}
-			if below, _ := memberSchemas(parts, name); !d.mayBeMissing(name, below, got[name]) {
+			below, _ := memberSchemas(parts, name)
+			if _, ok := want[name]; !ok && !s.mayBeMissing(name, below, got[name], c) {
 				return fmt.Errorf("%s/%s: got %s, want nothing", at, name, show(got[name]))
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(want)) {
 			below, declared := memberSchemas(parts, name)
 			value, ok := got[name]
-			if !ok {
-				if declared && !d.mayBeMissing(name, below, want[name]) {
-					return fmt.Errorf("%s/%s: got nothing, want %s", at, name, show(want[name]))
-				}
-				continue
-			}
 			if !declared {
-				continue // it may also have lost members
+				continue // if it is there, it may have lost members
 			}
-			if err := d.survives(at+"/"+name, below, want[name], value); err != nil {
-				return err
+			if !ok && !s.mayBeMissing(name, below, want[name], c) {
+				return fmt.Errorf("%s/%s: got nothing, want %s", at, name, show(want[name]))
+			}
+			if ok {
+				if err := s.survives(at+"/"+name, below, want[name], value, c); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
@@ -826,7 +646,7 @@ func (d *document) survives(at string, schemas []any, want, got any) error {
 			break
 		}
 		for i := range want {
-			if err := d.survives(at+"/"+strconv.Itoa(i), itemSchemas(parts, i), want[i], got[i]); err != nil {
+			if err := s.survives(at+"/"+strconv.Itoa(i), itemSchemas(parts, i), want[i], got[i], c); err != nil {
 				return err
 			}
 		}
@@ -838,14 +658,22 @@ func (d *document) survives(at string, schemas []any, want, got any) error {
 	return nil
 }
 
+// inForce returns all parts of the schemas that apply to v.
+func (s *Schema) inForce(schemas []any, v any, c context) (parts []map[string]any) {
+	for _, schema := range schemas {
+		more, _ := s.apply(schema, v, c)
+		parts = append(parts, more...)
+	}
+	return parts
+}
+
 // sameDouble reports whether two values are numbers, have the type number in a schema, and are equal as float64, which
 // is their type in Go.
 func sameDouble(parts []map[string]any, want, got any) bool {
 	a, okA := want.(json.Number)
 	b, okB := got.(json.Number)
-	if !okA || !okB || !slices.ContainsFunc(parts, func(m map[string]any) bool {
-		return m["type"] == "number" || slices.Contains(listOf(m["type"]), any("number"))
-	}) {
+	if !okA || !okB ||
+		!slices.ContainsFunc(parts, func(m map[string]any) bool { return slices.Contains(typesOf(m), any("number")) }) {
 		return false
 	}
 	x, errX := a.Float64()
@@ -857,20 +685,21 @@ func sameDouble(parts []map[string]any, want, got any) bool {
 // not declare members.
 func memberSchemas(parts []map[string]any, name string) (below []any, declared bool) {
 	closed := false
+	add := func(schema any) {
+		below = append(below, schema)
+		declared, closed = declared || schema != false, closed || schema == false
+	}
 	for _, m := range parts {
-		properties, declares := m["properties"].(map[string]any)
-		closed = closed || declares
-		if p, ok := properties[name]; ok {
-			below, declared = append(below, p), true
-			continue
-		}
-		if more, ok := m["additionalProperties"]; ok {
-			below, declared = append(below, more), true
+		closed = closed || m["properties"] != nil
+		if p, ok := properties(m)[name]; ok {
+			add(p)
+		} else if more, ok := m["additionalProperties"]; ok {
+			add(more)
 		}
 	}
 	for _, m := range parts {
 		if more, ok := m["unevaluatedProperties"]; ok && !declared {
-			return []any{more}, true
+			add(more)
 		}
 	}
 	return below, declared || !closed
@@ -878,8 +707,7 @@ func memberSchemas(parts []map[string]any, name string) (below []any, declared b
 
 func itemSchemas(parts []map[string]any, i int) (below []any) {
 	for _, m := range parts {
-		prefix, _ := m["prefixItems"].([]any)
-		if i < len(prefix) {
+		if prefix := listOf(m["prefixItems"]); i < len(prefix) {
 			below = append(below, prefix[i])
 		} else if items, ok := m["items"]; ok {
 			below = append(below, items)
@@ -889,19 +717,11 @@ func itemSchemas(parts []map[string]any, i int) (below []any) {
 }
 
 // mayBeMissing reports whether a member that holds v means the same as no member.
-func (d *document) mayBeMissing(name string, schemas []any, v any) bool {
-	if name == "_meta" && v == nil {
-		return true
-	}
-	for _, s := range schemas {
-		for _, m := range d.inForce(nil, s, v) {
-			if value, ok := m["default"]; ok &&
-				(d.survives("", schemas, v, value) == nil || d.survives("", schemas, value, v) == nil) {
-				return true
-			}
-		}
-	}
-	return false
+func (s *Schema) mayBeMissing(name string, schemas []any, v any, c context) bool {
+	return name == "_meta" && v == nil || slices.ContainsFunc(s.inForce(schemas, v, c), func(m map[string]any) bool {
+		value, ok := m["default"]
+		return ok && (s.survives("", schemas, v, value, c) == nil || s.survives("", schemas, value, v, c) == nil)
+	})
 }
 
 // equal compares values, numbers exactly.
@@ -909,7 +729,7 @@ func equal(a, b any) bool {
 	switch a := a.(type) {
 	case json.Number:
 		b, ok := b.(json.Number)
-		return ok && sameNumber(a, b)
+		return ok && (a == b || exact(a).Cmp(exact(b)) == 0)
 	case []any:
 		b, ok := b.([]any)
 		return ok && slices.EqualFunc(a, b, equal)
@@ -918,20 +738,6 @@ func equal(a, b any) bool {
 		return ok && maps.EqualFunc(a, b, equal)
 	}
 	return reflect.DeepEqual(a, b)
-}
-
-func sameNumber(a, b json.Number) bool {
-	if a == b {
-		return true
-	}
-	x, okX := new(big.Rat).SetString(a.String())
-	y, okY := new(big.Rat).SetString(b.String())
-	return okX && okY && x.Cmp(y) == 0
-}
-
-// Equal returns an error that shows the first difference between two values, with a JSON pointer.
-func Equal(want, got any) error {
-	return (&document{}).survives("", []any{map[string]any{"additionalProperties": true}}, want, got)
 }
 
 func show(v any) string {
@@ -962,53 +768,10 @@ func exact(n json.Number) *big.Rat {
 	return r
 }
 
-// limits returns the smallest and the greatest integer of a format, which is int64 if it is not known.
-func limits(format string) (least, most *big.Int) {
-	bits, one := cmp.Or(integers[format], 64), big.NewInt(1)
-	if bits < 0 {
-		return new(big.Int), new(big.Int).Sub(new(big.Int).Lsh(one, uint(-bits)), one)
+// number returns a keyword's number, or nil.
+func number(v any) *big.Rat {
+	if n, ok := v.(json.Number); ok {
+		return exact(n)
 	}
-	most = new(big.Int).Lsh(one, uint(bits-1))
-	return new(big.Int).Neg(most), new(big.Int).Sub(most, one)
-}
-
-func fits(format string, n json.Number) bool {
-	r := exact(n)
-	least, most := limits(format)
-	return r.IsInt() && r.Num().Cmp(least) >= 0 && r.Num().Cmp(most) <= 0
-}
-
-// Closure returns a text that is equal for definitions of the same name in different schemas if the definitions, and
-// all definitions that they refer to, are the same except for their descriptions.
-func (j *Schema) Closure(definition string) string {
-	all := map[string]string{}
-	for names := []string{definition}; len(names) > 0; names = names[1:] {
-		name := names[0]
-		if _, ok := all[name]; ok {
-			continue
-		}
-		all[name] = descriptions.ReplaceAllString(show(j.strict.given[name]), "")
-		for _, ref := range references.FindAllStringSubmatch(all[name], -1) {
-			names = append(names, nameOf(ref[1]))
-		}
-	}
-	return definition + " " + show(all)
-}
-
-var (
-	descriptions = regexp.MustCompile(`"description":"(\\.|[^"\\])*",?`)
-	references   = regexp.MustCompile(`"\$ref":"([^"]*)"`)
-)
-
-// mapItems returns a copy of a list with do applied to each item. Other values are left to the library.
-func mapItems(list any, do func(any) any) any {
-	items, ok := list.([]any)
-	if !ok {
-		return list
-	}
-	out := make([]any, len(items))
-	for i, item := range items {
-		out[i] = do(item)
-	}
-	return out
+	return nil
 }
