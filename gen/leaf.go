@@ -235,7 +235,7 @@ func limitOf(k model.BoundKeyword, n *schema.Node, t model.Basic) (string, error
 		return countOf(k.Limit, r)
 	}
 	if t.Kind == model.Float {
-		limit, err := model.NumberOf(r, t)
+		limit, err := model.NumberOf(r, t, r.RatString())
 		return string(limit), err
 	}
 	return integerLimit(k.Limit, r, t)

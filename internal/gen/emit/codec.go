@@ -155,7 +155,7 @@ func (g *generator) variantRow(v *model.Variant, byKey bool) (row fields) {
 	if v.Room != nil {
 		row.set("Room", nilOf(g.codecName("With").Types(jen.Id(v.Payload.Base().Go), jen.Id(v.Room.Base().Go))))
 	}
-	if v.Tagged && g.canBeOff(v.Feature) {
+	if v.Tagged && g.Facade && v.Feature != nil {
 		row.set("Off", bitOf(v.Feature))
 	}
 	if tagged {

@@ -105,7 +105,7 @@ func wrap(text, first, rest string, columns int) []string {
 
 // describe returns a description as the doc comment of name, or instead if there is none. Without either, there is no
 // comment.
-func (g *generator) describe(name, description, instead string, indent int) []string {
+func (g *generator) describe(name, description, instead string) []string {
 	text := strings.TrimSpace(description)
 	if text == "" && instead == "" {
 		return nil
@@ -115,7 +115,7 @@ func (g *generator) describe(name, description, instead string, indent int) []st
 	} else if !strings.HasPrefix(text, name+" ") {
 		text = name + g.predicate(text)
 	}
-	return markdown(stop(text), indent)
+	return markdown(stop(text), 0)
 }
 
 // happened matches a sentence about an event, up to its verb.
@@ -161,28 +161,21 @@ func (g *generator) withoutFiller(description string) string {
 	return strings.TrimSpace(strings.Join(paragraphs, "\n\n"))
 }
 
-// declDoc returns the doc comment of a declaration.
-func (g *generator) declDoc(c *model.Common) []string { return markDecl(g.describeDecl(c, ""), c) }
-
-// describeDecl returns the doc comment of a declaration without the paragraphs for tools, which markDecl adds.
-func (g *generator) describeDecl(c *model.Common, instead string) []string {
-	lines := g.describe(c.Go, c.Doc, instead, 0)
+// declDoc returns the doc comment of a declaration, with more paragraphs before those for tools.
+func (g *generator) declDoc(c *model.Common, instead string, more ...string) []string {
+	lines := g.describe(c.Go, c.Doc, instead)
 	if c.Schema != "" && !strings.EqualFold(c.Schema, c.Go) {
 		lines = beforeLinks(lines, "Schema: "+c.Schema+".")
 	}
-	return lines
+	return marked(beforeLinks(lines, more...), c, 0)
 }
 
-func markDecl(lines []string, c *model.Common) []string {
-	return experimental(deprecate(lines, c.Deprecated), c.Experimental, nil, 0)
-}
-
-// deprecate appends the paragraph that tools look for to the doc comment of a deprecated declaration.
-func deprecate(lines []string, deprecated bool) []string {
-	if !deprecated {
-		return lines
+// marked appends to a doc comment the paragraphs that mark what is deprecated, for tools, or experimental.
+func marked(lines []string, c *model.Common, indent int) []string {
+	if c.Deprecated {
+		lines = beforeLinks(lines, "Deprecated: the schema marks it as deprecated.")
 	}
-	return beforeLinks(lines, "Deprecated: the schema marks it as deprecated.")
+	return experimental(lines, c.Experimental, c.Feature, indent)
 }
 
 // beforeLinks appends a paragraph to a doc comment, before the targets of its links.

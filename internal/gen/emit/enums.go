@@ -17,8 +17,7 @@ func (g *generator) enums(f *jen.File) {
 }
 
 func (g *generator) enum(f *jen.File, d *model.Enum) {
-	doc := markDecl(g.describeDecl(&d.Common, "is one of a list of values."), &d.Common)
-	declare(f, doc, jen.Type().Id(d.Go).Id(d.Type.Go()))
+	declare(f, g.declDoc(&d.Common, "is one of a list of values."), source("type % %", d.Go, d.Type.Go()))
 
 	var names []string
 	var values, each []jen.Code
@@ -32,7 +31,7 @@ func (g *generator) enum(f *jen.File, d *model.Enum) {
 		case v.Experimental:
 			lines = []string{v.Go + " is a value of " + d.Go + "."}
 		}
-		values = append(values, comment(experimental(deprecate(lines, v.Deprecated), v.Experimental, v.Feature, 4))...)
+		values = append(values, comment(marked(lines, &v.Common, 4))...)
 		values = append(values, source("% % = %", v.Go, d.Go, literal(v.Value)))
 		names, each = append(names, v.Go), append(each, source("x == %", v.Go))
 	}

@@ -88,8 +88,5 @@ func featuresOf(x any) uint64 {
 }`, subject, cases))
 }
 
-// canBeOff reports whether the package can switch a feature off.
-func (g *generator) canBeOff(feature *model.Feature) bool { return g.Facade && feature != nil }
-
 // bitOf returns the feature as the decoder knows it.
 func bitOf(feature *model.Feature) jen.Code { return jen.Uint64().Call(jen.Id(feature.Go())) }

@@ -13,10 +13,10 @@ func (g *generator) types(f *jen.File) {
 		switch d := d.(type) {
 		case *model.Struct:
 			if d.Variant == nil {
-				g.structDecl(f, d, g.declDoc(&d.Common))
+				g.structDecl(f, d, g.declDoc(&d.Common, ""))
 			}
 		case *model.Newtype:
-			declare(f, g.declDoc(&d.Common), jen.Type().Id(d.Go).Add(g.goType(d.Type)))
+			declare(f, g.declDoc(&d.Common, ""), jen.Type().Id(d.Go).Add(g.goType(d.Type)))
 		}
 	}
 }
@@ -76,7 +76,7 @@ func (g *generator) field(f *model.Field) []jen.Code {
 	if _, meta := f.Type.(model.Meta); !meta && f.Doc != "" { // codec.Meta says the same
 		lines = markdown(stop(f.Doc), indent)
 	}
-	lines = experimental(deprecate(lines, f.Deprecated), f.Experimental, f.Feature, indent)
+	lines = marked(lines, &f.Common, indent)
 	omit := f.Presence == model.Tri || f.Presence == model.Plain && !f.Always
 	return append(comment(lines), jen.Id(f.Go).Add(g.fieldType(f)).Add(tag(f.JSON, g.memberOptions(f), omit)))
 }

@@ -21,8 +21,7 @@ func (g *generator) unions(f *jen.File) {
 }
 
 func (g *generator) union(f *jen.File, u *model.Union) {
-	doc := beforeLinks(g.describeDecl(&u.Common, "is one of several variants."), g.howTold(u)...)
-	doc = markDecl(doc, &u.Common)
+	doc := g.declDoc(&u.Common, "is one of several variants.", g.howTold(u)...)
 	var options []string
 	if g.users[u] {
 		options = []string{"features"}
@@ -110,12 +109,11 @@ func (g *generator) variant(f *jen.File, v *model.Variant) {
 	if v.Self {
 		return
 	}
-	instead := "is a variant of [" + v.Union.Go + "]."
-	doc := g.describe(v.Go, v.Doc, instead, 0)
+	doc := g.describe(v.Go, v.Doc, "is a variant of ["+v.Union.Go+"].")
 	if v.Tagged {
 		doc = beforeLinks(doc, v.Union.Tag+": "+strconv.Quote(v.Tag))
 	}
-	doc = experimental(deprecate(doc, v.Deprecated), v.Experimental, v.Feature, 0)
+	doc = marked(doc, &v.Common, 0)
 	switch {
 	case v.Inline:
 		g.structDecl(f, v.Payload.(*model.Struct), doc)

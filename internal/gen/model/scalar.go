@@ -28,11 +28,11 @@ func ScalarOf(raw json.RawMessage, t Basic) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return numberOf(r, t, string(raw))
+	return NumberOf(r, t, string(raw))
 }
 
-// numberOf returns r as a number of the type. text is the notation of r for errors.
-func numberOf(r *big.Rat, t Basic, text string) (Number, error) {
+// NumberOf returns r as a number of the type. text is the notation of r for errors.
+func NumberOf(r *big.Rat, t Basic, text string) (Number, error) {
 	if t.Kind == Float {
 		v, _ := r.Float64()
 		out := strconv.FormatFloat(v, 'g', -1, 64)
@@ -49,9 +49,6 @@ func numberOf(r *big.Rat, t Basic, text string) (Number, error) {
 	}
 	return Number(r.Num().String()), nil
 }
-
-// NumberOf returns r as a number of the type.
-func NumberOf(r *big.Rat, t Basic) (Number, error) { return numberOf(r, t, r.RatString()) }
 
 // maxExponent is the maximum exponent of a number in a schema, which is more than a float64 can have.
 const maxExponent = 400
