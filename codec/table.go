@@ -9,12 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 )
-
-// This file, members.go and variants.go have all uses of package unsafe. Offsets and types of fields come from package
-// reflect, and a field is read and written as the type that reflect says it has, or as one with the same
-// representation.
 
 // The following functions write and read structs as the tags of their fields say. The tag json has a member's name, as
 // for encoding/json, which cannot express all names: the tag member has the others. The tag codec is a list of:
@@ -47,26 +42,33 @@ import (
 // Names in options are as JSON has them, with \u002c for a comma. The functions take pointers.
 
 // Encode writes the value that x points to: with its method EncodeJSON if it has one, and otherwise by its type, or as
-// the tags of the struct say.
+// the tags of the struct say. A nil pointer is null, as in encoding/json.
 func Encode(e *Encoder, x any) {
+	if isNil(x) {
+		e.Null()
+		return
+	}
 	if v, ok := x.(interface{ EncodeJSON(*Encoder) }); ok {
 		v.EncodeJSON(e)
 		return
 	}
-	switch l, p := layoutOf(x); {
-	case p == nil:
-		e.Failf("a nil %T", x)
-	case l.value != nil:
+	l, p := layoutOf(x)
+	if l.value != nil {
 		l.value.encode(e, p)
-	default:
+	} else {
 		l.encodeObject(e, p)
 	}
+}
+
+// isNil reports whether x is nil or a nil pointer. A map that is nil can have the method EncodeJSON.
+func isNil(x any) bool {
+	return addressOf(x).isNil() && (x == nil || reflect.TypeOf(x).Kind() == reflect.Pointer)
 }
 
 // encodeMembers writes the members of x, which must not be nil, into the open object.
 func encodeMembers(e *Encoder, x any) {
 	l, p := layoutOf(x)
-	if p == nil {
+	if p.isNil() {
 		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
@@ -75,6 +77,10 @@ func encodeMembers(e *Encoder, x any) {
 
 // Decode replaces the value that x points to by the one that it reads, in the way in which Encode writes it.
 func Decode(d *Decoder, x any) {
+	if isNil(x) {
+		d.Failf("cannot read into a nil %T", x)
+		return
+	}
 	if v, ok := x.(interface{ DecodeJSON(*Decoder) }); ok {
 		v.DecodeJSON(d)
 		return
@@ -89,11 +95,11 @@ func Decode(d *Decoder, x any) {
 }
 
 // EncodeAs writes the value that x points to, by its type and the options of a tag codec.
-func EncodeAs(e *Encoder, x any, tag string) { coderOf(x, tag).encode(e, dataOf(x)) }
+func EncodeAs(e *Encoder, x any, tag string) { coderOf(x, tag).encode(e, addressOf(x)) }
 
 // DecodeAs reads the value that x points to, as EncodeAs writes it.
 func DecodeAs(d *Decoder, x any, tag string) {
-	c, p := coderOf(x, tag), dataOf(x)
+	c, p := coderOf(x, tag), addressOf(x)
 	clearAt(c.typ, p)
 	c.decode(d, p)
 }
@@ -101,7 +107,7 @@ func DecodeAs(d *Decoder, x any, tag string) {
 // EncodeMember writes the member of x that is in field i.
 func EncodeMember(e *Encoder, x any, i int) {
 	l, p := layoutOf(x)
-	l.members[i].encodeMember(e, unsafe.Add(p, l.members[i].offset))
+	l.members[i].encodeMember(e, p.add(l.members[i].offset))
 }
 
 // DecodeMember reads the current member of o, which is of x.
@@ -112,7 +118,7 @@ func DecodeMember(o *Object, x any) {
 
 // EncodeVariant writes an object that begins with the tag and continues with the members of v.
 func EncodeVariant(e *Encoder, name, value string, v interface{ EncodeJSON(*Encoder) }) {
-	if dataOf(v) == nil {
+	if addressOf(v).isNil() {
 		e.Failf("a variant that is a nil %T", v)
 		return
 	}
@@ -245,24 +251,24 @@ const (
 // layouts has the layouts of the types used so far, by the type of pointers to them. A program uses few types, so the
 // map is copied to add some.
 var (
-	layouts  atomic.Pointer[map[unsafe.Pointer]*layout]
+	layouts  atomic.Pointer[map[*typeWord]*layout]
 	layoutMu sync.Mutex // held to change layouts
 	coders   sync.Map   // coders with the options of a tag, by withTag
 )
 
 type withTag struct {
-	typ unsafe.Pointer
+	typ *typeWord
 	tag string
 }
 
 // coderOf returns the coder of the type that x points to with the options of a tag codec.
 func coderOf(x any, tag string) *coder {
-	key := withTag{(*iface)(unsafe.Pointer(&x)).typ, tag}
+	key := withTag{typeOf(x), tag}
 	if c, ok := coders.Load(key); ok {
 		return c.(*coder)
 	}
 	var c *coder
-	addLayouts(func(all map[unsafe.Pointer]*layout) {
+	addLayouts(func(all map[*typeWord]*layout) {
 		c = newCoder(reflect.TypeOf(x).Elem(), strings.Split(tag, ","), all)
 	})
 	coders.Store(key, c)
@@ -270,31 +276,31 @@ func coderOf(x any, tag string) *coder {
 }
 
 // layoutOf returns the layout of the struct that x points to, and its address.
-func layoutOf(x any) (*layout, unsafe.Pointer) {
-	pointer := (*iface)(unsafe.Pointer(&x))
+func layoutOf(x any) (*layout, address) {
+	typ := typeOf(x)
 	if l := knownLayout(x); l != nil {
-		return l, pointer.data
+		return l, addressOf(x)
 	}
 	var l *layout
-	addLayouts(func(all map[unsafe.Pointer]*layout) {
+	addLayouts(func(all map[*typeWord]*layout) {
 		switch t := reflect.TypeOf(x); {
 		case t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct:
 			newLayout(t.Elem(), all)
 		case t.Kind() == reflect.Pointer:
-			all[pointer.typ] = &layout{value: newCoder(t.Elem(), nil, all)}
+			all[typ] = &layout{value: newCoder(t.Elem(), nil, all)}
 		default:
-			all[pointer.typ] = &layout{value: &coder{typ: t, op: opNone}}
+			all[typ] = &layout{value: &coder{typ: t, op: opNone}}
 		}
-		l = all[pointer.typ]
+		l = all[typ]
 	})
-	return l, pointer.data
+	return l, addressOf(x)
 }
 
 // addLayouts calls add with a copy of the layouts, which replaces them.
-func addLayouts(add func(all map[unsafe.Pointer]*layout)) {
+func addLayouts(add func(all map[*typeWord]*layout)) {
 	layoutMu.Lock()
 	defer layoutMu.Unlock()
-	all := map[unsafe.Pointer]*layout{}
+	all := map[*typeWord]*layout{}
 	if known := layouts.Load(); known != nil {
 		maps.Copy(all, *known)
 	}
@@ -308,13 +314,13 @@ func knownLayout(x any) *layout {
 	if known == nil {
 		return nil
 	}
-	return (*known)[(*iface)(unsafe.Pointer(&x)).typ]
+	return (*known)[typeOf(x)]
 }
 
 // newLayout returns the layout of a type. It adds those that are missing to all.
-func newLayout(t reflect.Type, all map[unsafe.Pointer]*layout) *layout {
+func newLayout(t reflect.Type, all map[*typeWord]*layout) *layout {
 	pointer := reflect.Zero(reflect.PointerTo(t)).Interface()
-	key := (*iface)(unsafe.Pointer(&pointer)).typ
+	key := typeOf(pointer)
 	if l := all[key]; l != nil {
 		return l
 	}
@@ -339,7 +345,7 @@ func newLayout(t reflect.Type, all map[unsafe.Pointer]*layout) *layout {
 }
 
 // addOther adds a field that is no member.
-func (l *layout) addOther(f reflect.StructField, o options, all map[unsafe.Pointer]*layout) {
+func (l *layout) addOther(f reflect.StructField, o options, all map[*typeWord]*layout) {
 	field := func() *member { return &member{coder: *newCoder(f.Type, o, all), offset: f.Offset} }
 	switch {
 	case o.has("features"):
@@ -360,7 +366,7 @@ func (l *layout) addOther(f reflect.StructField, o options, all map[unsafe.Point
 	}
 }
 
-func (l *layout) addMember(f reflect.StructField, name string, omit bool, o options, all map[unsafe.Pointer]*layout) {
+func (l *layout) addMember(f reflect.StructField, name string, omit bool, o options, all map[*typeWord]*layout) {
 	m := member{name: name, offset: f.Offset, omitEmpty: omit,
 		required: o.has("required"), null: o.has("null"), lenient: o.has("lenient"), features: o.has("features")}
 	m.written = string(AppendString(nil, name))
@@ -432,7 +438,7 @@ func (o options) ofItems() (out options) {
 }
 
 // newCoder returns the coder of a type, with the options of a tag. It adds the layouts that are missing to all.
-func newCoder(t reflect.Type, o options, all map[unsafe.Pointer]*layout) *coder {
+func newCoder(t reflect.Type, o options, all map[*typeWord]*layout) *coder {
 	c := &coder{typ: t, size: t.Size()}
 	pointer := reflect.Zero(reflect.PointerTo(t)).Interface()
 	self, ok := pointer.(Value)
@@ -491,60 +497,40 @@ func newCoder(t reflect.Type, o options, all map[unsafe.Pointer]*layout) *coder 
 	return c
 }
 
-func newMap(t reflect.Type, o options, all map[unsafe.Pointer]*layout) coder {
+func newMap(t reflect.Type, o options, all map[*typeWord]*layout) coder {
 	item := newCoder(t.Elem(), o.ofItems(), all)
 	return coder{op: opMap, typ: t, size: t.Size(), item: item}
 }
 
-// iface is what an interface that holds a pointer consists of: its type or, for an interface with methods, the type's
-// table of them, and the pointer.
-type iface struct{ typ, data unsafe.Pointer }
-
-// dataOf returns the address of what v points to.
-func dataOf(v any) unsafe.Pointer { return (*iface)(unsafe.Pointer(&v)).data }
-
-// value returns c.self as a pointer to the value at p, and isKnown whether the enum at p is listed.
-func (c *coder) value(p unsafe.Pointer) Value {
-	v := c.self
-	(*iface)(unsafe.Pointer(&v)).data = p
-	return v
-}
-
-func (c *coder) isKnown(p unsafe.Pointer) bool {
-	v := c.known
-	(*iface)(unsafe.Pointer(&v)).data = p
-	return v.Known()
-}
-
 // clearAt sets the value at p to zero.
-func clearAt(t reflect.Type, p unsafe.Pointer) { reflect.NewAt(t, p).Elem().SetZero() }
+func clearAt(t reflect.Type, p address) { p.as(t).SetZero() }
 
-func (l *layout) encodeObject(e *Encoder, p unsafe.Pointer) {
+func (l *layout) encodeObject(e *Encoder, p address) {
 	e.BeginObject()
 	l.encode(e, p)
 	e.EndObject()
 }
 
-func (l *layout) encode(e *Encoder, p unsafe.Pointer) {
+func (l *layout) encode(e *Encoder, p address) {
 	for _, f := range l.fixed {
 		e.Key(f.name)
 		e.buf = append(e.buf, f.value...)
 	}
 	for i := range l.members {
 		m := &l.members[i]
-		m.encodeMember(e, unsafe.Add(p, m.offset))
+		m.encodeMember(e, p.add(m.offset))
 	}
 	if l.flat != nil {
-		e.embed(l.flat.value(unsafe.Add(p, l.flat.offset)))
+		e.embed(pointTo(l.flat.self, p.add(l.flat.offset)))
 	}
 	if l.extra != nil {
-		l.encodeExtra(e, reflect.NewAt(l.extra.typ, unsafe.Add(p, l.extra.offset)).Elem())
+		l.encodeExtra(e, p.add(l.extra.offset).as(l.extra.typ))
 	}
 }
 
-func (m *member) encodeMember(e *Encoder, p unsafe.Pointer) {
+func (m *member) encodeMember(e *Encoder, p address) {
 	if m.opt {
-		state := *(*presence)(unsafe.Add(p, m.state))
+		state := *valueAt[presence](p.add(m.state))
 		if state == absent && !m.required {
 			return
 		}
@@ -585,97 +571,97 @@ func (l *layout) names() (names []string) {
 	return append(names, l.beside...)
 }
 
-func (l *layout) zero(p unsafe.Pointer) bool {
+func (l *layout) zero(p address) bool {
 	for i := range l.members {
 		m := &l.members[i]
-		at := unsafe.Add(p, m.offset)
-		if m.opt && *(*presence)(unsafe.Add(at, m.state)) != absent || !m.opt && !m.coder.zero(at) {
+		at := p.add(m.offset)
+		if m.opt && *valueAt[presence](at.add(m.state)) != absent || !m.opt && !m.coder.zero(at) {
 			return false
 		}
 	}
-	return l.extra == nil || reflect.NewAt(l.extra.typ, unsafe.Add(p, l.extra.offset)).Elem().Len() == 0
+	return l.extra == nil || p.add(l.extra.offset).as(l.extra.typ).Len() == 0
 }
 
 // zero reports whether the value at p is what an absent member means.
-func (c *coder) zero(p unsafe.Pointer) bool {
+func (c *coder) zero(p address) bool {
 	switch c.op {
 	case opBool:
-		return !*(*bool)(p)
+		return !*valueAt[bool](p)
 	case opString, opName, opEnum:
-		return *(*string)(p) == ""
+		return *valueAt[string](p) == ""
 	case opRaw, opSlice, opRawMap, opStringMap, opMap, opPointer:
-		return *(*unsafe.Pointer)(p) == nil
+		return valueAt[address](p).isNil()
 	case opObject:
 		return c.layout.zero(p)
 	case opValue:
 		if c.typ.Kind() == reflect.Struct {
-			if variant := reflect.NewAt(c.typ, p).Elem().FieldByName("Variant"); variant.IsValid() {
+			if variant := p.as(c.typ).FieldByName("Variant"); variant.IsValid() {
 				return variant.IsNil()
 			}
 		}
 	}
-	return reflect.NewAt(c.typ, p).Elem().IsZero()
+	return p.as(c.typ).IsZero()
 }
 
-func (c *coder) encode(e *Encoder, p unsafe.Pointer) {
+func (c *coder) encode(e *Encoder, p address) {
 	switch c.op {
 	case opString, opName:
-		e.Str(*(*string)(p))
+		e.Str(*valueAt[string](p))
 	case opEnum:
-		v := *(*string)(p)
-		if v == "" && !c.isKnown(p) {
+		v := *valueAt[string](p)
+		if v == "" && !pointTo(c.known, p).Known() {
 			e.Failf("empty %v", c.typ)
 		}
 		e.Str(v)
 	case opBool:
-		e.Bool(*(*bool)(p))
+		e.Bool(*valueAt[bool](p))
 	case opInt:
-		e.Int(reflect.NewAt(c.typ, p).Elem().Int())
+		e.Int(p.as(c.typ).Int())
 	case opUint:
-		e.Uint(reflect.NewAt(c.typ, p).Elem().Uint())
+		e.Uint(p.as(c.typ).Uint())
 	case opFloat:
-		e.Float(*(*float64)(p))
+		e.Float(*valueAt[float64](p))
 	case opRaw:
-		e.Raw(*(*json.RawMessage)(p))
+		e.Raw(*valueAt[json.RawMessage](p))
 	case opRawMap:
-		EncodeRawMap(e, *(*map[string]json.RawMessage)(p))
+		EncodeRawMap(e, *valueAt[map[string]json.RawMessage](p))
 	case opStringMap:
-		EncodeStringMap(e, *(*map[string]string)(p))
+		EncodeStringMap(e, *valueAt[map[string]string](p))
 	case opMap:
 		e.BeginObject()
-		c.encodeMap(e, reflect.NewAt(c.typ, p).Elem())
+		c.encodeMap(e, p.as(c.typ))
 		e.EndObject()
 	case opNull:
 		e.Null()
 	case opOpt:
-		if *(*presence)(unsafe.Add(p, c.offset)) == present {
+		if *valueAt[presence](p.add(c.offset)) == present {
 			c.item.encode(e, p)
 		} else {
 			e.Null()
 		}
 	case opPointer:
-		if to := *(*unsafe.Pointer)(p); to == nil {
+		if to := *valueAt[address](p); to.isNil() {
 			e.Failf("a nil %v", c.typ)
 		} else if e.err == nil { // which bounds the depth of a value that contains itself
 			c.item.encode(e, to)
 		}
 	case opSlice:
 		e.BeginArray()
-		list := (*slice)(p)
+		list := valueAt[slice](p)
 		for i := range list.len {
 			e.Elem()
-			c.item.encode(e, unsafe.Add(list.first, uintptr(i)*c.item.size))
+			c.item.encode(e, list.first.add(uintptr(i)*c.item.size))
 		}
 		e.EndArray()
 	case opObject:
 		c.layout.encodeObject(e, p)
 	case opValue:
-		c.value(p).EncodeJSON(e)
+		pointTo(c.self, p).EncodeJSON(e)
 	default:
 		c.unreadable()
 	}
 	for _, bound := range c.bounds {
-		if err := bound(reflect.NewAt(c.typ, p).Elem()); err != nil {
+		if err := bound(p.as(c.typ)); err != nil {
 			e.Fail(err)
 		}
 	}
@@ -685,11 +671,11 @@ func (c *coder) encode(e *Encoder, p unsafe.Pointer) {
 func (c *coder) encodeMap(e *Encoder, members reflect.Value) {
 	names := members.MapKeys()
 	slices.SortFunc(names, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
-	value := reflect.New(c.item.typ)
+	value := allocate(c.item.typ)
 	for _, name := range names {
 		e.Key(name.String())
-		value.Elem().Set(members.MapIndex(name))
-		c.item.encode(e, value.UnsafePointer())
+		value.as(c.item.typ).Set(members.MapIndex(name))
+		c.item.encode(e, value)
 	}
 }
 
@@ -700,21 +686,15 @@ func (c *coder) decodeEntry(o *Object, members reflect.Value) {
 		o.duplicate()
 		return
 	}
-	value := reflect.New(c.item.typ)
-	c.item.decode(o.d, value.UnsafePointer())
-	members.SetMapIndex(name, value.Elem())
+	value := allocate(c.item.typ)
+	c.item.decode(o.d, value)
+	members.SetMapIndex(name, value.as(c.item.typ))
 }
 
 // unreadable reports a fault of the generator.
 func (c *coder) unreadable() { panic("codec: tags cannot say how to read a " + c.typ.String()) }
 
-// slice is what a slice consists of.
-type slice struct {
-	first    unsafe.Pointer
-	len, cap int
-}
-
-func (l *layout) decode(d *Decoder, p unsafe.Pointer) {
+func (l *layout) decode(d *Decoder, p address) {
 	o := d.Object()
 	next := 0 // members often come in the order of the schema
 	for o.Next() {
@@ -731,13 +711,13 @@ func (l *layout) decode(d *Decoder, p unsafe.Pointer) {
 }
 
 // decodeMember reads the current member of o, which is member i or, if that is less than 0, in no field.
-func (l *layout) decodeMember(d *Decoder, o *Object, i int, p unsafe.Pointer) {
+func (l *layout) decodeMember(d *Decoder, o *Object, i int, p address) {
 	if i < 0 {
 		l.decodeOther(d, o, p)
 		return
 	}
 	m := &l.members[i]
-	at := unsafe.Add(p, m.offset)
+	at := p.add(m.offset)
 	if m.feature&d.off != 0 {
 		m.decodeOff(d, o, i, at)
 	} else if o.Once(i); m.plain {
@@ -765,7 +745,7 @@ func (l *layout) name(bit int) string {
 }
 
 // decodeOther reads the current member of o, which is in no field.
-func (l *layout) decodeOther(d *Decoder, o *Object, p unsafe.Pointer) {
+func (l *layout) decodeOther(d *Decoder, o *Object, p address) {
 	isIt := func(name string) bool { return name == string(d.name) }
 	if i := slices.IndexFunc(l.fixed, func(f fixed) bool { return isIt(f.name) }); i >= 0 {
 		o.Once(len(l.members) + i)
@@ -778,7 +758,7 @@ func (l *layout) decodeOther(d *Decoder, o *Object, p unsafe.Pointer) {
 	case l.extra == nil || slices.ContainsFunc(l.beside, isIt):
 		d.Skip()
 	default:
-		members := reflect.NewAt(l.extra.typ, unsafe.Add(p, l.extra.offset)).Elem()
+		members := p.add(l.extra.offset).as(l.extra.typ)
 		if members.IsNil() {
 			members.Set(reflect.MakeMap(l.extra.typ))
 		}
@@ -796,7 +776,7 @@ func (l *layout) find(name []byte) int {
 	return -1
 }
 
-func (m *member) decodeMember(d *Decoder, p unsafe.Pointer) {
+func (m *member) decodeMember(d *Decoder, p address) {
 	if m.empty != "" && d.NullAs(m.empty) {
 		return
 	}
@@ -811,7 +791,7 @@ func (m *member) decodeMember(d *Decoder, p unsafe.Pointer) {
 		m.decode(d, p)
 	}
 	if m.opt {
-		*(*presence)(unsafe.Add(p, m.state)) = state
+		*valueAt[presence](p.add(m.state)) = state
 	}
 	if m.lenient && d.Recover(at) {
 		m.clear(p)
@@ -819,7 +799,7 @@ func (m *member) decodeMember(d *Decoder, p unsafe.Pointer) {
 }
 
 // decodeOff is decodeMember for member i of o, which belongs to a feature that is off.
-func (m *member) decodeOff(d *Decoder, o *Object, i int, p unsafe.Pointer) {
+func (m *member) decodeOff(d *Decoder, o *Object, i int, p address) {
 	at := d.Mark()
 	o.Once(i)
 	if m.decodeMember(d, p); d.Recover(at) {
@@ -828,43 +808,43 @@ func (m *member) decodeOff(d *Decoder, o *Object, i int, p unsafe.Pointer) {
 }
 
 // clear makes the member absent.
-func (m *member) clear(p unsafe.Pointer) {
+func (m *member) clear(p address) {
 	clearAt(m.typ, p)
 	if m.opt {
-		*(*presence)(unsafe.Add(p, m.state)) = absent
+		*valueAt[presence](p.add(m.state)) = absent
 	}
 }
 
-func (c *coder) decode(d *Decoder, p unsafe.Pointer) {
+func (c *coder) decode(d *Decoder, p address) {
 	switch c.op {
 	case opString:
-		*(*string)(p) = d.Str()
+		*valueAt[string](p) = d.Str()
 	case opName:
-		*(*string)(p) = d.Intern()
+		*valueAt[string](p) = d.Intern()
 	case opEnum:
 		v := d.Intern()
-		*(*string)(p) = v
+		*valueAt[string](p) = v
 		switch {
-		case c.isKnown(p) || d.err != nil:
+		case pointTo(c.known, p).Known() || d.err != nil:
 		case v == "":
 			d.failText(d.i, "empty name")
 		default:
-			unlisted.add(reflect.NewAt(c.typ, p).Elem().Interface(), len(v))
+			unlisted.add(p.as(c.typ).Interface(), len(v))
 		}
 	case opBool:
-		*(*bool)(p) = d.Bool()
+		*valueAt[bool](p) = d.Bool()
 	case opInt:
-		reflect.NewAt(c.typ, p).Elem().SetInt(d.Int(c.typ.Bits()))
+		p.as(c.typ).SetInt(d.Int(c.typ.Bits()))
 	case opUint:
-		reflect.NewAt(c.typ, p).Elem().SetUint(d.Uint(c.typ.Bits()))
+		p.as(c.typ).SetUint(d.Uint(c.typ.Bits()))
 	case opFloat:
-		*(*float64)(p) = d.Float()
+		*valueAt[float64](p) = d.Float()
 	case opRaw:
-		*(*json.RawMessage)(p) = d.Raw()
+		*valueAt[json.RawMessage](p) = d.Raw()
 	case opRawMap:
-		*(*map[string]json.RawMessage)(p) = DecodeRawMap(d)
+		*valueAt[map[string]json.RawMessage](p) = DecodeRawMap(d)
 	case opStringMap:
-		*(*map[string]string)(p) = DecodeStringMap(d)
+		*valueAt[map[string]string](p) = DecodeStringMap(d)
 	case opMap:
 		c.decodeMap(d, p)
 	case opNull:
@@ -877,28 +857,28 @@ func (c *coder) decode(d *Decoder, p unsafe.Pointer) {
 			state = present
 			c.item.decode(d, p)
 		}
-		*(*presence)(unsafe.Add(p, c.offset)) = state
+		*valueAt[presence](p.add(c.offset)) = state
 	case opPointer:
-		to := reflect.New(c.item.typ).UnsafePointer()
-		*(*unsafe.Pointer)(p) = to
+		to := allocate(c.item.typ)
+		*valueAt[address](p) = to
 		c.item.decode(d, to)
 	case opSlice:
 		c.decodeSlice(d, p)
 	case opObject:
 		c.layout.decode(d, p)
 	case opValue:
-		c.value(p).DecodeJSON(d)
+		pointTo(c.self, p).DecodeJSON(d)
 	default:
 		c.unreadable()
 	}
 	for _, bound := range c.bounds {
-		if err := bound(reflect.NewAt(c.typ, p).Elem()); err != nil {
+		if err := bound(p.as(c.typ)); err != nil {
 			d.Fail(err)
 		}
 	}
 }
 
-func (c *coder) decodeMap(d *Decoder, p unsafe.Pointer) {
+func (c *coder) decodeMap(d *Decoder, p address) {
 	members := reflect.MakeMap(c.typ)
 	for o := d.Object(); o.Next(); {
 		c.decodeEntry(&o, members)
@@ -906,12 +886,12 @@ func (c *coder) decodeMap(d *Decoder, p unsafe.Pointer) {
 	if d.err != nil {
 		members = reflect.Zero(c.typ)
 	}
-	reflect.NewAt(c.typ, p).Elem().Set(members)
+	p.as(c.typ).Set(members)
 }
 
-func (c *coder) decodeSlice(d *Decoder, p unsafe.Pointer) {
-	*(*[]struct{})(p) = []struct{}{} // the result is not nil unless reading fails
-	list := (*slice)(p)
+func (c *coder) decodeSlice(d *Decoder, p address) {
+	*valueAt[[]struct{}](p) = []struct{}{} // the result is not nil unless reading fails
+	list := valueAt[slice](p)
 	for a := d.Array(); a.Next(); {
 		var at Mark
 		if c.items {
@@ -922,10 +902,10 @@ func (c *coder) decodeSlice(d *Decoder, p unsafe.Pointer) {
 			if list.len == 0 && c.item.op >= opObject {
 				more = fewItems
 			}
-			reflect.NewAt(c.typ, p).Elem().Grow(more)
+			p.as(c.typ).Grow(more)
 		}
 		list.len++
-		item := unsafe.Add(list.first, uintptr(list.len-1)*c.item.size)
+		item := list.first.add(uintptr(list.len-1) * c.item.size)
 		c.item.decode(d, item)
 		if c.items && d.Recover(at) {
 			clearAt(c.item.typ, item)
@@ -933,6 +913,6 @@ func (c *coder) decodeSlice(d *Decoder, p unsafe.Pointer) {
 		}
 	}
 	if d.err != nil {
-		*(*[]struct{})(p) = nil
+		*valueAt[[]struct{}](p) = nil
 	}
 }

@@ -2,6 +2,7 @@ package codec_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"sync"
 	"testing"
@@ -131,7 +132,6 @@ func TestTags(t *testing.T) {
 		}
 	}
 	for want, x := range map[string]*tagged{
-		`a nil *codec_test.tagged`:                       nil,
 		`the extra member "raw" is one that has a field`: {Extra: map[string]json.RawMessage{"raw": json.RawMessage(`1`)}},
 		`/few: 3 items, expected 2 at most`:              {Few: []string{"", "", ""}},
 		`/degrees: 9 is not less than 9`:                 {Degrees: codec.Some(9.0)},
@@ -145,6 +145,26 @@ func TestTags(t *testing.T) {
 		t.Error("IsZero is wrong")
 	}
 }
+
+// As in encoding/json, a nil pointer is written as null, and nothing can be read into one.
+func TestNil(t *testing.T) {
+	for _, x := range []any{nil, (*tagged)(nil), (*choice)(nil), (*hue)(nil), (*codec.ID)(nil)} {
+		if out, err := codec.Append(nil, x); err != nil || string(out) != "null" {
+			t.Errorf("%T is written as %s, error %v", x, out, err)
+		}
+		want := fmt.Sprintf("cannot read into a nil %T", x)
+		if err := codec.Unmarshal([]byte(`{}`), x); err == nil || err.Error() != want {
+			t.Errorf("the error is %v, want %s", err, want)
+		}
+	}
+	if out, err := codec.Append(nil, nilMap(nil)); err != nil || string(out) != "5" {
+		t.Errorf("a nil map with a method is written as %s, error %v", out, err)
+	}
+}
+
+type nilMap map[string]int
+
+func (nilMap) EncodeJSON(e *codec.Encoder) { e.Int(5) }
 
 // Types of an author, which contain themselves.
 type (

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"unsafe"
 )
 
 // Variants says how a union is read and written.
@@ -68,25 +67,25 @@ type Unknown struct {
 type variants struct {
 	*Variants
 	list     []variant
-	types    []unsafe.Pointer    // what iface has as the types of the list
+	types    []*typeWord         // of the list
 	tags     []string            // of the list, with noTag for variants without
 	others   []*variant          // without a tag, in the order of the list
 	byKind   map[byte][]*variant // those of others that are no fallback
 	fallback *variant
-	unknown  unsafe.Pointer // what iface has as its type
+	unknown  *typeWord
 }
 
 const noTag = "\xff" // is in no text
 
 type variant struct {
 	*Variant
-	typ    unsafe.Pointer // what iface has as its type
-	coder  *coder         // of By or, without it, of As
-	inside bool           // a value that is in the interface itself
-	head   string         // the tag as a member
-	room   reflect.Type   // of Room, or nil
-	inner  iface          // a nil pointer to the inner value of Room
-	offset uintptr        // of the inner value
+	like   any          // a nil pointer to the type or, of a value, a zero value
+	coder  *coder       // of By or, without it, of As
+	inside bool         // a value that is in the interface itself
+	head   string       // the tag as a member
+	room   reflect.Type // of Room, or nil
+	inner  any          // a nil pointer to the inner value of Room
+	offset uintptr      // of the inner value
 }
 
 // compile returns u with what reflection tells about it.
@@ -96,12 +95,12 @@ func (u *Variants) compile() *variants {
 	}
 	c := &variants{Variants: u, list: make([]variant, len(u.List)), byKind: map[byte][]*variant{}}
 	if u.Unknown != nil {
-		c.unknown = (*iface)(unsafe.Pointer(&u.Unknown)).typ
+		c.unknown = typeOf(u.Unknown)
 	}
-	addLayouts(func(all map[unsafe.Pointer]*layout) {
+	addLayouts(func(all map[*typeWord]*layout) {
 		for i := range u.List {
 			c.list[i] = newVariant(u, &u.List[i], all)
-			c.types = append(c.types, c.list[i].typ)
+			c.types = append(c.types, typeOf(c.list[i].like))
 		}
 	})
 	for i := range c.list {
@@ -122,8 +121,8 @@ func (u *Variants) compile() *variants {
 	return c
 }
 
-func newVariant(u *Variants, v *Variant, all map[unsafe.Pointer]*layout) variant {
-	c := variant{Variant: v, typ: (*iface)(unsafe.Pointer(&v.As)).typ}
+func newVariant(u *Variants, v *Variant, all map[*typeWord]*layout) variant {
+	c := variant{Variant: v, like: v.As}
 	as := reflect.TypeOf(v.As).Elem()
 	by := as
 	if v.By != nil {
@@ -131,14 +130,13 @@ func newVariant(u *Variants, v *Variant, all map[unsafe.Pointer]*layout) variant
 	}
 	c.coder = newCoder(by, strings.Split(v.Options, ","), all)
 	if v.Value {
-		zero := reflect.Zero(as).Interface()
-		c.typ, c.inside = (*iface)(unsafe.Pointer(&zero)).typ, as.Kind() == reflect.Map
+		c.like, c.inside = reflect.Zero(as).Interface(), as.Kind() == reflect.Map
 	}
 	c.head = string(AppendString(append(AppendString(nil, u.Tag), ':'), v.Tag))
 	if v.Room != nil {
 		c.room = reflect.TypeOf(v.Room).Elem()
-		inner := reflect.Zero(reflect.PointerTo(c.room.Field(1).Type)).Interface()
-		c.inner, c.offset = *(*iface)(unsafe.Pointer(&inner)), c.room.Field(1).Offset
+		c.inner = reflect.Zero(reflect.PointerTo(c.room.Field(1).Type)).Interface()
+		c.offset = c.room.Field(1).Offset
 	}
 	return c
 }
@@ -161,7 +159,7 @@ func (u *variants) encode(e *Encoder, x, v any, inside bool) {
 	switch c := u.find(v); {
 	case v == nil:
 		e.failIn(inside, "%s without a variant", u.Of)
-	case c == nil && (*iface)(unsafe.Pointer(&v)).typ == u.unknown:
+	case c == nil && typeOf(v) == u.unknown:
 		u.encodeUnknown(e, v, inside)
 	case c == nil: // a type of an author, with the methods of a variant
 		e.failIn(inside, "%s without a variant", u.Of)
@@ -173,17 +171,17 @@ func (u *variants) encode(e *Encoder, x, v any, inside bool) {
 		e.BeginObject()
 		u.encodeInto(e, c, x, v)
 		e.EndObject()
-	case dataOf(v) == nil:
+	case addressOf(v).isNil():
 		e.Failf("a variant that is a nil %T", c.By)
 	case c.NoTag || c.OwnTag || u.Tag == "":
-		c.coder.encode(e, dataOf(v))
+		c.coder.encode(e, addressOf(v))
 	default:
 		if !e.embedding {
 			e.buf = append(e.buf, '{')
 		}
 		e.buf = append(e.separated(), c.head...)
 		e.embedding = true
-		c.coder.encode(e, dataOf(v))
+		c.coder.encode(e, addressOf(v))
 		e.endVariant()
 	}
 }
@@ -199,14 +197,14 @@ func (u *variants) encodeInto(e *Encoder, c *variant, x, v any) {
 	switch {
 	case c.By == nil:
 		encodeMembers(e, v)
-	case dataOf(v) == nil:
+	case addressOf(v).isNil():
 		e.FailObject("a variant that is a nil %T", c.By)
 	case c.Union && tagged:
-		e.embed(c.value(v), append([]string{u.Tag}, u.Names...)...)
+		e.embed(pointTo(c.By, addressOf(v)), append([]string{u.Tag}, u.Names...)...)
 	case c.Union:
-		e.embed(c.value(v), u.Names...)
+		e.embed(pointTo(c.By, addressOf(v)), u.Names...)
 	default:
-		e.embed(c.value(v))
+		e.embed(pointTo(c.By, addressOf(v)))
 	}
 }
 
@@ -224,13 +222,13 @@ func (u *variants) encodeKept(e *Encoder, tag *Opt[string]) {
 }
 
 // keptTag returns the field of a union for the tag of the variant that needs none.
-func keptTag(l *layout, p unsafe.Pointer) *Opt[string] {
-	return (*Opt[string])(unsafe.Add(p, l.tag.offset))
+func keptTag(l *layout, p address) *Opt[string] {
+	return valueAt[Opt[string]](p.add(l.tag.offset))
 }
 
 // find returns what v is, or nil.
 func (u *variants) find(v any) *variant {
-	typ := (*iface)(unsafe.Pointer(&v)).typ
+	typ := typeOf(v)
 	for i, known := range u.types {
 		if known == typ {
 			return &u.list[i]
@@ -239,32 +237,25 @@ func (u *variants) find(v any) *variant {
 	return nil
 }
 
-// value returns v, which is c, as the type that encodes and decodes it.
-func (c *variant) value(v any) any {
-	by := c.By
-	(*iface)(unsafe.Pointer(&by)).data = dataOf(v)
-	return by
-}
-
 func (c *variant) encodeValue(e *Encoder, v any) {
-	p := dataOf(v)
+	p := addressOf(v)
 	if c.inside {
 		value := p
-		p = unsafe.Pointer(&value)
+		p = addressOf(&value)
 	}
 	c.coder.encode(e, p)
 }
 
 // encodeUnknown writes v, after a check that a receiver takes it as a variant that it does not know.
 func (u *variants) encodeUnknown(e *Encoder, v any, inside bool) {
-	other := (*Unknown)(dataOf(v))
+	other := valueAt[Unknown](addressOf(v))
 	if other == nil {
 		e.failIn(inside, "a variant that is a nil %T", v)
 		return
 	}
 	var read any
 	e.CheckTag(u.Tag, other.Tag, other.Raw, func(d *Decoder) { read = u.decode(d, nil) })
-	if len(u.Needs) > 0 && (*iface)(unsafe.Pointer(&read)).typ == u.unknown {
+	if len(u.Needs) > 0 && typeOf(read) == u.unknown {
 		e.CheckMembers(other.Raw, u.Needs...)
 	}
 	if inside {
@@ -287,7 +278,7 @@ func (u *Variants) Decode(d *Decoder, x any) any {
 		l.decode(d, p)
 		d.Rewind(start)
 		if l.flat != nil {
-			l.flat.decode(d, unsafe.Add(p, l.flat.offset))
+			l.flat.decode(d, p.add(l.flat.offset))
 			d.Rewind(start)
 		}
 	}
@@ -352,9 +343,7 @@ func (u *variants) tagged(tag []byte) *variant {
 }
 
 func (u *variants) decodeUnknown(d *Decoder, tag []byte) any {
-	other := reflect.New(reflect.TypeOf(u.Unknown).Elem())
-	*(*Unknown)(other.UnsafePointer()) = Unknown{string(tag), d.Raw()}
-	return other.Interface()
+	return pointTo(u.Unknown, addressOf(&Unknown{string(tag), d.Raw()}))
 }
 
 // decodeUntagged tells variants by the kind of value, and those of one kind by their members.
@@ -425,26 +414,24 @@ func (c *variant) decodeAlone(d *Decoder) any {
 	return c.decode(d)
 }
 
-func (c *variant) decode(d *Decoder) (v any) {
-	out := (*iface)(unsafe.Pointer(&v))
-	out.typ = c.typ
-	room := (*iface)(unsafe.Pointer(&d.room))
+func (c *variant) decode(d *Decoder) any {
+	var p address
 	switch {
-	case c.By != nil && room.typ == (*iface)(unsafe.Pointer(&c.By)).typ:
-		out.data = room.data
+	case c.By != nil && typeOf(d.room) == typeOf(c.By):
+		p = addressOf(d.room)
 		d.room = nil
-		c.coder.decode(d, out.data)
+		c.coder.decode(d, p)
 	case c.room != nil:
-		out.data = reflect.New(c.room).UnsafePointer()
-		*room = iface{c.inner.typ, unsafe.Add(out.data, c.offset)}
-		c.coder.decode(d, out.data)
+		p = allocate(c.room)
+		d.room = pointTo(c.inner, p.add(c.offset))
+		c.coder.decode(d, p)
 		d.room = nil
 	default:
-		out.data = reflect.New(c.coder.typ).UnsafePointer()
-		c.coder.decode(d, out.data)
+		p = allocate(c.coder.typ)
+		c.coder.decode(d, p)
 	}
 	if c.inside {
-		out.data = *(*unsafe.Pointer)(out.data)
+		p = *valueAt[address](p)
 	}
-	return v
+	return pointTo(c.like, p)
 }
