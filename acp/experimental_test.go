@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -219,6 +220,26 @@ func TestExperimentalIsOff(t *testing.T) {
 	var client acp.ClientHandlers
 	client.MessageMCP = nothing
 	fails(dial(client, acp.ClientOptions{}), acp.FeatureMCPOverACP, "ClientOptions")
+}
+
+// Chunks of text are sent without a look for features in them.
+func TestTextHasNoFeatures(t *testing.T) {
+	var walk func(reflect.Type)
+	walk = func(typ reflect.Type) {
+		switch typ.Kind() {
+		case reflect.Slice, reflect.Pointer:
+			walk(typ.Elem())
+		case reflect.Struct:
+			for f := range typ.Fields() {
+				if strings.Contains(f.Tag.Get("codec"), "feature") {
+					t.Errorf("%v.%s has a feature, and isTextChunk does not know", typ, f.Name)
+				}
+				walk(f.Type)
+			}
+		}
+	}
+	walk(reflect.TypeFor[acp.ContentChunk]())
+	walk(reflect.TypeFor[acp.TextContent]())
 }
 
 func TestFeaturesString(t *testing.T) {

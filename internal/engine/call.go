@@ -30,7 +30,7 @@ func (c *Conn) tell(ctx context.Context, method string, params wire.Encodable) e
 			if held, err := in.hold(method, params); held || err != nil {
 				return err
 			}
-		case ctx.Err() != nil && TurnOver(ctx):
+		case in.used.Load() && ctx.Err() != nil && TurnOver(ctx): // what is not used has not ended
 			return unsent(method, context.Cause(ctx))
 		}
 	}
