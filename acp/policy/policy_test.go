@@ -121,23 +121,6 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// What is not known of the agent or the session matches nothing that allows.
-func TestUnknownSession(t *testing.T) {
-	p := newPolicy(t, `{"effect":"allow","agent":["*"],"kind":["think"]}
-		{"effect":"allow","path":["src/**"],"kind":["read"]}
-		{"effect":"allow","cwd":["**"],"kind":["fetch"]}`)
-	for _, call := range []string{`"kind":"think"`, reads("/proj/src/a"), `"kind":"fetch"`} {
-		req := request(t, call)
-		if d, err := p.Explain(req); err != nil || d.Effect != policy.Allow {
-			t.Errorf("%s: %s, %v", call, d, err)
-		}
-		req.Agent, req.Cwd = "", ""
-		if d, err := p.Explain(req); err != nil || d.Effect != policy.Ask {
-			t.Errorf("%s, of a session that is not known: %s, %v", call, d, err)
-		}
-	}
-}
-
 // An agent's own tool calls are decided about by kinds of options.
 func TestAnswer(t *testing.T) {
 	p := must.Get(policy.New([]policy.Rule{
@@ -151,25 +134,5 @@ func TestAnswer(t *testing.T) {
 		if err != nil || kind != want || why == "" {
 			t.Errorf("%s: %q because %q, %v", path, kind, why, err)
 		}
-	}
-}
-
-// An agent may remember its user's decisions.
-func TestDecisionKind(t *testing.T) {
-	p := must.Get(policy.New(nil, nil))(t)
-	call := acp.ToolCall{Kind: acp.ToolKindRead, Locations: []acp.ToolCallLocation{{Path: "/w/a.go"}}}
-	req := policy.Request{Agent: "mine", Cwd: "/w", ToolCall: call}
-	var remembered []policy.Rule
-	for _, want := range []acp.PermissionOptionKind{"", acp.PermissionOptionKindAllowOnce, acp.PermissionOptionKindRejectOnce} {
-		d, err := p.Explain(req, remembered...)
-		if err != nil || d.Kind() != want {
-			t.Errorf("with %v: %q, %v, want %q", remembered, d.Kind(), err, want)
-		}
-		kind := acp.PermissionOptionKindAllowAlways
-		if want != "" {
-			kind = acp.PermissionOptionKindRejectAlways
-		}
-		rule := must.Get(p.RuleFor(req, kind, policy.NewFile("unused")))(t)
-		remembered = append(remembered, rule)
 	}
 }

@@ -74,48 +74,6 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// A list that is empty, and would match nothing, is an error.
-func TestEmptyLists(t *testing.T) {
-	for _, rule := range []policy.Rule{{Paths: []string{}}, {Commands: []string{}}, {Lines: []string{}}, {Agents: []string{}}, {Kinds: []acp.ToolKind{}}} {
-		rule.Effect = policy.Reject
-		if _, err := policy.New([]policy.Rule{rule}, nil); err == nil {
-			t.Errorf("%s is a rule", rule)
-		}
-	}
-}
-
-// The same rule that allows, asks and rejects rejects, and one that asks is before one that allows.
-func TestContradictions(t *testing.T) {
-	rule := func(effects ...policy.Effect) (rules []policy.Rule) {
-		for _, effect := range effects {
-			rules = append(rules, policy.Rule{Effect: effect, Kinds: []acp.ToolKind{acp.ToolKindRead}, Paths: []string{"/proj/**"}})
-		}
-		return rules
-	}
-	for _, c := range []struct {
-		rules []policy.Rule
-		want  policy.Effect
-	}{
-		{rule(policy.Allow, policy.Ask, policy.Reject), policy.Reject},
-		{rule(policy.Reject, policy.Ask, policy.Allow), policy.Reject},
-		{rule(policy.Allow, policy.Ask, policy.Allow), policy.Ask},
-		{rule(policy.Allow), policy.Allow},
-		{nil, policy.Ask},
-	} {
-		p := must.Get(policy.New(c.rules, nil))(t)
-		if d, err := p.Explain(request(t, reads("/proj/a"))); err != nil || d.Effect != c.want {
-			t.Errorf("%v: got %s, %v, want %s", c.rules, d.Effect, err, c.want)
-		}
-	}
-}
-
-func TestNewErrors(t *testing.T) {
-	_, err := policy.New([]policy.Rule{{Effect: policy.Ask}, {Effect: policy.Allow}}, nil)
-	if want := `policy: rule {"effect":"allow"}: a rule that allows needs kinds, tools, paths, commands or lines`; err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
-}
-
 // An explanation says what the request is about and what each rule says.
 func TestExplain(t *testing.T) {
 	p := newPolicy(t, inProject+"\n"+`{"effect":"allow","command":["git status","go test *"]}`+"\n"+`{"effect":"reject","command":["rm **"],"reason":"nothing is removed"}`)

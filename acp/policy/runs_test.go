@@ -94,10 +94,7 @@ func (r *runners) ran(t testing.TB, line string) (by []string) {
 		cmd := exec.Command(argv[0], append(argv[1:len(argv):len(argv)], "eval \"$1\"\nwait", "sh", line)...)
 		cmd.Dir, cmd.Env, cmd.WaitDelay = dir, append([]string{"STATUS=0"}, r.env...), 100*time.Millisecond
 		cmd.Stdout, cmd.Stderr = output, output
-		group, err := proc.Start(cmd) // some end their own
-		if err != nil {
-			t.Fatal(err)
-		}
+		group := must.Get(proc.Start(cmd))(t)
 		killed := make(chan bool)
 		late := time.AfterFunc(time.Second, func() { group.Kill(); close(killed) })
 		_ = cmd.Wait() // most lines fail
