@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math/big"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/acpgo/sdk/conformance/internal/finding"
+	"github.com/acpgo/sdk/conformance/internal/schema"
 )
 
 // rest is the member of a pattern that allows an object to have more members than the pattern lists.
@@ -139,17 +141,8 @@ func equal(a, b any) bool {
 	case []any:
 		b, ok := b.([]any)
 		return ok && slices.EqualFunc(a, b, equal)
-	case json.Number:
-		b, ok := b.(json.Number)
-		x, okX := new(big.Rat).SetString(string(a))
-		y, okY := new(big.Rat).SetString(string(b))
-		return ok && (a == b || okX && okY && x.Cmp(y) == 0)
 	}
-	switch b.(type) {
-	case map[string]any, []any:
-		return false // not comparable by ==
-	}
-	return a == b
+	return schema.Equal(a, b)
 }
 
 // fill returns a pattern with its names replaced by the values that they are bound to.
@@ -194,15 +187,11 @@ func fill(pattern any, names *names, values map[string]any) (any, error) {
 
 // text returns a value as JSON on one line, truncated if it is long.
 func text(v any) string {
-	const most = 400
 	line, err := encode(v)
 	if err != nil {
 		return fmt.Sprint(v)
 	}
-	if len(line) > most {
-		return string(bytes.ToValidUTF8(line[:most], nil)) + "…"
-	}
-	return string(line)
+	return finding.ClipTo(string(line), 400)
 }
 
 // encode writes a value as one line of JSON, without the newline.

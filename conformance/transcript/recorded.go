@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/internal/schema"
 	"github.com/acpgo/sdk/conformance/recording"
 )
 
@@ -171,27 +171,10 @@ type volatile interface {
 type anyOf string
 
 func (want anyOf) match(got any, _ *names, at string) error {
-	if kind := typeOf(got); kind != string(want) {
-		return fmt.Errorf("%s: got %s, want a %s", place(at), text(got), string(want))
+	if kind := schema.TypeName(got); kind != string(want) {
+		return fmt.Errorf("%s: got %s, want a value of type %s", place(at), text(got), string(want))
 	}
 	return nil
-}
-
-// typeOf returns the JSON type of a value.
-func typeOf(v any) string {
-	switch v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "boolean"
-	case json.Number:
-		return "number"
-	case string:
-		return "string"
-	case []any:
-		return "list"
-	}
-	return "object"
 }
 
 // items matches a list of any length in which each item matches one of these.
@@ -200,7 +183,7 @@ type items []any
 func (want items) match(got any, names *names, at string) error {
 	list, ok := got.([]any)
 	if !ok {
-		return fmt.Errorf("%s: got %s, want a list", place(at), text(got))
+		return fmt.Errorf("%s: got %s, want a value of type array", place(at), text(got))
 	}
 	if len(want) == 0 {
 		return nil
@@ -232,7 +215,7 @@ type identity struct{ name string }
 
 func (want identity) match(got any, names *names, at string) error {
 	if _, isText := got.(string); !isText {
-		return fmt.Errorf("%s: got %s, want a string", place(at), text(got))
+		return fmt.Errorf("%s: got %s, want a value of type string", place(at), text(got))
 	}
 	return names.bindOrCompare(want.name, got, at)
 }
@@ -328,7 +311,7 @@ func generalize(member string, value any, exact bool) any {
 	case exact || telling[member]:
 		return value
 	}
-	return anyOf(typeOf(value))
+	return anyOf(schema.TypeName(value))
 }
 
 // plainText matches exactly the same string, whatever it contains.

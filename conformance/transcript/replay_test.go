@@ -182,7 +182,7 @@ func TestReplayDifferences(t *testing.T) {
 		"late":    {append(append([]string{}, liveTurn[:7]...), liveTurn[8], liveTurn[7], liveTurn[9], liveTurn[10]), []string{"line 9: out of order: session/update tool_call"}},
 		"other members": {change(1, `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{}}}`), []string{
 			`line 3: different: answer to initialize: /result: missing "agentInfo"`}},
-		"other type":    {change(7, liveUpdate+`{"sessionUpdate":"tool_call","toolCallId":"k9","title":null}}}`), []string{`line 9: different: session/update tool_call: /params/update/title: got null, want a string`}},
+		"other type":    {change(7, liveUpdate+`{"sessionUpdate":"tool_call","toolCallId":"k9","title":null}}}`), []string{`line 9: different: session/update tool_call: /params/update/title: got null, want a value of type string`}},
 		"other kind":    {change(5, liveUpdate+`{"sessionUpdate":"agent_message_chunk","content":{"type":"image","text":"c"}}}}`), []string{`line 7: different: session/update agent_message_chunk: /params/update/content/type: got "image", want "text"`}},
 		"other version": {change(1, `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"agentInfo":{"name":"a","version":"1"}}}`), []string{`line 3: different: answer to initialize: /result/protocolVersion: got 2, want 1`}},
 		"other session": {change(7, strings.Replace(liveTurn[7], `"new"`, `"wrong"`, 1)), []string{

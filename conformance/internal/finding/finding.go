@@ -195,14 +195,17 @@ func (f Finding) subject() string {
 // MaxText bounds each text of a finding, in bytes.
 const MaxText = 240
 
-// Clip truncates s to MaxText bytes at a character boundary and replaces control characters, so that it stays on one
-// line.
-func Clip(s string) string {
-	if len(s) > MaxText {
-		s = strings.ToValidUTF8(s[:MaxText], "") + "…"
+// Clip truncates s to MaxText bytes; see ClipTo.
+func Clip(s string) string { return ClipTo(s, MaxText) }
+
+// ClipTo truncates s to a number of bytes at a character boundary and replaces control characters, so that it stays on
+// one line.
+func ClipTo(s string, most int) string {
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
 	}
 	return strings.Map(func(r rune) rune {
-		if r < ' ' {
+		if r < ' ' || r == 0x7f {
 			return ' '
 		}
 		return r

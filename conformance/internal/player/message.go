@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/internal/finding"
 )
 
 // Message is one line of the connection, parsed as far as it is a message.
@@ -146,17 +147,7 @@ func Arrow(d conformance.Direction) string {
 const maxLogLine = 400
 
 // Clip truncates a text to the maximum length in a transcript, on one line.
-func Clip(s string) string {
-	if len(s) > maxLogLine {
-		s = s[:maxLogLine] + "…"
-	}
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
-}
+func Clip(s string) string { return finding.ClipTo(s, maxLogLine) }
 
 // Quote returns a string as JSON text.
 func Quote(s string) string {

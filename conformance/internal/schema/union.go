@@ -127,7 +127,7 @@ func (u *union) choose(v any) choice {
 	}
 	fits := slices.DeleteFunc(slices.Clone(u.branches), func(b branch) bool { return b.hasConst || !accepts(b.types, v) })
 	if len(fits) == 0 {
-		return choice{reason: fmt.Sprintf("got %s, want %s", typeName(v), u.types())}
+		return choice{reason: fmt.Sprintf("got %s, want %s", TypeName(v), u.types())}
 	}
 	switch {
 	case isObject && u.tag != "":
@@ -143,7 +143,7 @@ func (u *union) chooseConstant(v any) (choice, bool) {
 	closed, known := true, []string(nil)
 	for _, b := range u.branches {
 		switch {
-		case b.hasConst && equal(b.constant, v):
+		case b.hasConst && Equal(b.constant, v):
 			return choice{branches: []branch{b}}, true
 		case b.hasConst:
 			known = append(known, fmt.Sprint(b.constant))
@@ -157,7 +157,7 @@ func (u *union) chooseConstant(v any) (choice, bool) {
 	if s, ok := v.(string); ok {
 		return choice{reason: fmt.Sprintf("unknown value %q; known: %s", finding.Clip(s), strings.Join(known, ", "))}, true
 	}
-	return choice{reason: fmt.Sprintf("got %s, want one of %s", typeName(v), strings.Join(known, ", "))}, true
+	return choice{reason: fmt.Sprintf("got %s, want one of %s", TypeName(v), strings.Join(known, ", "))}, true
 }
 
 // chooseWithoutTag chooses for objects whose tag is missing or unknown, among the branches that have no tag.
@@ -188,7 +188,7 @@ func (u *union) chooseWithoutTag(fits []branch, members map[string]any) choice {
 	case isText:
 		return choice{member: u.tag, reason: fmt.Sprintf("unknown value %q; known: %s", finding.Clip(text), known)}
 	case present:
-		return choice{member: u.tag, reason: fmt.Sprintf("got %s, want one of %s", typeName(value), known)}
+		return choice{member: u.tag, reason: fmt.Sprintf("got %s, want one of %s", TypeName(value), known)}
 	}
 	return choice{reason: fmt.Sprintf("missing property %q, one of %s", u.tag, known)}
 }
@@ -245,7 +245,7 @@ func (u *union) types() string {
 
 // excludes reports whether a value certainly does not belong to the branch, without validation.
 func (b *branch) excludes(v any) bool {
-	if b.hasConst && scalar(b.constant) && !equal(b.constant, v) || !accepts(b.types, v) {
+	if b.hasConst && scalar(b.constant) && !Equal(b.constant, v) || !accepts(b.types, v) {
 		return true
 	}
 	members, isObject := v.(map[string]any)
@@ -341,14 +341,14 @@ func accepts(types []string, v any) bool {
 	if len(types) == 0 {
 		return true
 	}
-	name := typeName(v)
+	name := TypeName(v)
 	return slices.ContainsFunc(types, func(t string) bool {
 		return t == name || t == "integer" && name == "number" && !strings.Contains(string(v.(json.Number)), ".")
 	})
 }
 
-// typeName returns the JSON type of a value.
-func typeName(v any) string {
+// TypeName returns the JSON type of a value.
+func TypeName(v any) string {
 	switch v.(type) {
 	case nil:
 		return "null"
@@ -373,11 +373,14 @@ func scalar(v any) bool {
 	return true
 }
 
-// equal compares scalars. Numbers are compared by value.
-func equal(a, b any) bool {
+// Equal compares scalars. Numbers are compared by value. Other values are not equal.
+func Equal(a, b any) bool {
 	x, isX := a.(json.Number)
 	y, isY := b.(json.Number)
 	if isX && isY {
+		if x == y {
+			return true
+		}
 		r, okX := new(big.Rat).SetString(string(x))
 		s, okY := new(big.Rat).SetString(string(y))
 		return okX && okY && r.Cmp(s) == 0
