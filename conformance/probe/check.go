@@ -90,15 +90,9 @@ func check[Test T[Test]](t Test, run func(context.Context, Launch, *Options) (*R
 	return r
 }
 
-// describe returns the failure on one line.
+// describe returns the failure, with its excerpt and its evidence on lines of their own.
 func (f *Failure) describe() string {
-	text := f.Message
-	if f.Pointer != "" {
-		text = f.Pointer + ": " + text
-	}
-	if f.Method != "" {
-		text = f.Method + ": " + text
-	}
+	text := f.String()
 	if f.Excerpt != "" {
 		text += "\n\t\t" + f.Excerpt
 	}

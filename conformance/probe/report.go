@@ -76,6 +76,18 @@ type Failure struct {
 	level conformance.Level
 }
 
+// String returns the method, the pointer and the message on one line.
+func (f *Failure) String() string {
+	text := f.Message
+	if f.Pointer != "" {
+		text = f.Pointer + ": " + text
+	}
+	if f.Method != "" {
+		text = f.Method + ": " + text
+	}
+	return text
+}
+
 // gravity orders failures so that the one that decides the verdict is first.
 func (f *Failure) gravity() int {
 	switch {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/internal/player"
+	"github.com/acpgo/sdk/conformance/internal/requirement"
 )
 
 // Options configures a probe. The zero value of each field means its default.
@@ -176,25 +177,19 @@ func (options *Options) complete(about *subject) (*Options, error) {
 // isRequirement reports whether a name is that of a requirement or a page.
 func isRequirement(name string) bool {
 	for id := range player.Requirements() {
-		if matches(name, id) {
+		if requirement.Matches(name, id) {
 			return true
 		}
 	}
 	return false
 }
 
-// matches reports whether name, which is a requirement or the prefix of a page, includes a requirement.
-func matches(name, id string) bool {
-	page, _, _ := strings.Cut(id, "-")
-	return strings.EqualFold(name, id) || strings.EqualFold(name, page)
-}
-
 func (o *Options) selects(id string) bool {
-	return slices.ContainsFunc(o.requirements, func(name string) bool { return matches(name, id) })
+	return slices.ContainsFunc(o.requirements, func(name string) bool { return requirement.Matches(name, id) })
 }
 
 func (o *Options) skips(id string) bool {
-	return slices.ContainsFunc(o.Skip, func(name string) bool { return matches(name, id) })
+	return slices.ContainsFunc(o.Skip, func(name string) bool { return requirement.Matches(name, id) })
 }
 
 // choose returns the scenarios to play. The requirements that a scenario exercises through its messages are known only
@@ -251,16 +246,12 @@ func (o *Options) playAll(ctx context.Context, launch Launch, scenarios []Scenar
 			}
 		})
 	}
-	// Scenarios that wait for silence take the longest, so they are started first.
-	order := make([]int, 0, len(scenarios))
-	for i := range scenarios[1:] {
-		order = append(order, i+1)
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Compare(boolean(scenarios[b].quiet), boolean(scenarios[a].quiet))
-	})
-	for _, i := range order {
-		next <- i
+	for _, quiet := range []bool{true, false} { // those that wait for silence take the longest, so they are started first
+		for i := 1; i < len(scenarios); i++ {
+			if scenarios[i].quiet == quiet {
+				next <- i
+			}
+		}
 	}
 	close(next)
 	workers.Wait()
@@ -343,13 +334,6 @@ func (out *Outcome) merge(before *Outcome) {
 	if len(out.Failed) > 0 && len(out.Transcript) == 0 {
 		out.Transcript, out.Stderr = before.Transcript, before.Stderr
 	}
-}
-
-func boolean(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // play plays one scenario. The outcome of the first scenario, if any, has the capabilities of the program. All answers

@@ -29,18 +29,14 @@ type (
 		Stale    []jsonAcceptedEntry `json:"stale"`
 	}
 	jsonSource struct {
-		Name         string        `json:"name"`
-		Connections  int           `json:"connections"`
-		Messages     int           `json:"messages"`
-		Versions     []int         `json:"versions"`
-		Findings     int           `json:"findings"`
-		Problems     []jsonProblem `json:"problems"`
-		MoreProblems int           `json:"moreProblems,omitempty"`
-		Notes        []jsonProblem `json:"notes,omitempty"`
-	}
-	jsonProblem struct {
-		Line int    `json:"line,omitempty"`
-		Text string `json:"text"`
+		Name         string    `json:"name"`
+		Connections  int       `json:"connections"`
+		Messages     int       `json:"messages"`
+		Versions     []int     `json:"versions"`
+		Findings     int       `json:"findings"`
+		Problems     []Problem `json:"problems"`
+		MoreProblems int       `json:"moreProblems,omitempty"`
+		Notes        []Problem `json:"notes,omitempty"`
 	}
 	jsonGroup struct {
 		ID       string           `json:"id"`
@@ -104,15 +100,8 @@ func (r *Report) writeJSON(w io.Writer) error {
 		Stale: []jsonAcceptedEntry{},
 	}
 	for _, s := range r.sources {
-		source := jsonSource{s.Name, s.Connections, s.Messages, append([]int{}, s.Versions...), s.findings, []jsonProblem{},
-			s.MoreProblems, nil}
-		for _, p := range s.Problems {
-			source.Problems = append(source.Problems, jsonProblem(p))
-		}
-		for _, p := range s.Notes {
-			source.Notes = append(source.Notes, jsonProblem(p))
-		}
-		doc.Sources = append(doc.Sources, source)
+		doc.Sources = append(doc.Sources, jsonSource{s.Name, s.Connections, s.Messages, append([]int{}, s.Versions...),
+			s.findings, append([]Problem{}, s.Problems...), s.MoreProblems, s.Notes})
 	}
 	for _, g := range r.sortedGroups() {
 		doc.Rules = append(doc.Rules, jsonGroup{

@@ -157,7 +157,7 @@ func (p *painter) failures(r *probe.Report, row *probe.Row, shown map[string]boo
 		if f.Level != row.Failures[0].Level {
 			level = f.Level + ": "
 		}
-		fmt.Fprintf(p, "  %s: %s%s\n", p.paint(bold, f.Scenario), level, plain.Line(describeFailure(&f)))
+		fmt.Fprintf(p, "  %s: %s%s\n", p.paint(bold, f.Scenario), level, plain.Line(f.String()))
 		if f.Excerpt != "" {
 			fmt.Fprintf(p, "      %s\n", plain.Line(f.Excerpt))
 		}
@@ -199,17 +199,6 @@ func lastLines(text string, most int) []string {
 	}
 	lines := strings.Split(text, "\n")
 	return lines[max(0, len(lines)-most):]
-}
-
-func describeFailure(f *probe.Failure) string {
-	text := f.Message
-	if f.Pointer != "" {
-		text = f.Pointer + ": " + text
-	}
-	if f.Method != "" {
-		text = f.Method + ": " + text
-	}
-	return text
 }
 
 func (p *painter) probeSummary(r *probe.Report) {
@@ -322,7 +311,7 @@ func probeMarkdown(w io.Writer, r *probe.Report) error {
 			}
 			detail := reasonOf(row)
 			if len(row.Failures) > 0 && row.Known == "" {
-				detail = row.Failures[0].Scenario + ": " + describeFailure(&row.Failures[0])
+				detail = row.Failures[0].Scenario + ": " + row.Failures[0].String()
 			}
 			fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", row.ID, row.Class, verdict, cell(row.Text), cell(cut(detail, 300)))
 		}
@@ -354,7 +343,7 @@ func probeJUnit(w io.Writer, r *probe.Report) error {
 				p.Flush() // to a strings.Builder: it cannot fail
 				about := reasonOf(row)
 				if len(row.Failures) > 0 {
-					about = describeFailure(&row.Failures[0])
+					about = row.Failures[0].String()
 				}
 				switch row.Verdict {
 				case probe.Warn:

@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/internal/requirement"
 )
 
 // Options configures a Report.
@@ -100,31 +101,16 @@ type kind struct {
 	method, pointer, message, definition string
 }
 
-// describe returns one line with the message, the place in it, and the fault.
+// describe returns the finding on one line, without its rule and level.
 func (e *Entry) describe() string {
-	text := cmp.Or(e.Method, "message")
-	switch e.Kind {
-	case conformance.Request:
-		text += " request " + e.ID
-	case conformance.Response:
-		text += " response " + e.ID
-	case conformance.ErrorReply:
-		text += " error " + e.ID
-	}
-	if e.Pointer != "" {
-		text += ": " + e.Pointer
-	}
-	text += ": " + e.Message
-	if e.Definition != "" {
-		text += " (" + e.Definition + ")"
-	}
+	_, text, _ := strings.Cut(e.Finding.String(), ": ")
 	return text
 }
 
 // Problem is a part of a source that could not be read.
 type Problem struct {
-	Line int // 0 if it is about the source as a whole
-	Text string
+	Line int    `json:"line,omitempty"` // 0 if it is about the source as a whole
+	Text string `json:"text"`
 }
 
 // New returns an empty report. It returns an error if an option names an unknown requirement.
@@ -134,7 +120,7 @@ func New(options Options) (*Report, error) {
 	options.Keep = cmp.Or(options.Keep, DefaultKeep)
 	r := &Report{options: options, rules: conformance.Rules(), groups: map[string]*group{}}
 	for _, id := range slices.Concat(options.Only, options.Ignore) {
-		if !slices.ContainsFunc(r.rules, func(rule conformance.Rule) bool { return matches(id, rule.ID) }) {
+		if !slices.ContainsFunc(r.rules, func(rule conformance.Rule) bool { return requirement.Matches(id, rule.ID) }) {
 			return nil, fmt.Errorf("no judged requirement matches %q", id)
 		}
 	}
@@ -146,12 +132,6 @@ func New(options Options) (*Report, error) {
 		}
 	}
 	return r, nil
-}
-
-// matches reports whether id, which is a requirement or the prefix of a page, includes a rule.
-func matches(id, rule string) bool {
-	page, _, _ := strings.Cut(rule, "-")
-	return strings.EqualFold(id, rule) || strings.EqualFold(id, page)
 }
 
 // Source is one input of a report, such as a file.
@@ -253,7 +233,7 @@ func (s *Source) Add(e *Entry) bool {
 
 // selects reports whether the options Only and Ignore let findings of a requirement count.
 func (r *Report) selects(rule string) bool {
-	is := func(id string) bool { return matches(id, rule) }
+	is := func(id string) bool { return requirement.Matches(id, rule) }
 	return (len(r.options.Only) == 0 || slices.ContainsFunc(r.options.Only, is)) &&
 		!slices.ContainsFunc(r.options.Ignore, is)
 }

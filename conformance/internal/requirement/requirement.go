@@ -57,6 +57,12 @@ func (r *Requirement) Level() finding.Level {
 	return levels[r.Word]
 }
 
+// Matches reports whether name, which is a requirement or the prefix of a page, includes a requirement.
+func Matches(name, id string) bool {
+	page, _, _ := strings.Cut(id, "-")
+	return strings.EqualFold(name, id) || strings.EqualFold(name, page)
+}
+
 // Page is a page of the protocol with its requirements.
 type Page struct {
 	Name         string
