@@ -204,9 +204,7 @@ func TestTooLong(t *testing.T) {
 	client := rpc.IO(io.NopCloser(strings.NewReader(in)), nopCloser{&back}, limit)
 	ended := time.AfterFunc(time.Minute, func() { w.Close() })
 	defer ended.Stop()
-	if err := proxy.Serve(t.Context(), client, agent, proxy.Hooks{}, quiet()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, proxy.Serve(t.Context(), client, agent, proxy.Hooks{}, quiet()))
 	refused := func(id string) string {
 		return `{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32600,"message":"message longer than 1000 bytes"}}` + "\n"
 	}

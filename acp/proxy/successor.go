@@ -54,13 +54,13 @@ func (p *relay) conduct(d *codec.Decoder, line []byte) error {
 	}
 	switch {
 	case m.Kind == wire.KindResponse:
-		if e := p.asked(m.ID); e != nil {
+		if e := p.endOf(m.ID, true); e != nil {
 			return p.receive(e, line)
 		}
 		return nil // late, or of no request
 	case m.Kind == wire.KindInvalid:
 		if id, response, ok := wire.Recover(line); ok && response {
-			if e := p.asked(id); e != nil {
+			if e := p.endOf(id, true); e != nil {
 				return p.receive(e, failedAnswer(id, "the answer is malformed"))
 			}
 			return nil
@@ -68,7 +68,7 @@ func (p *relay) conduct(d *codec.Decoder, line []byte) error {
 		return refuse(&rpc.Error{Code: rpc.Code(m.Failure.Code), Message: m.Failure.Message})
 	case method == acp.MethodCancelRequest:
 		id, _ := cancelled(m)
-		if e := p.asking(id); e != nil {
+		if e := p.endOf(id, false); e != nil {
 			return p.receive(e, line)
 		}
 		return nil
@@ -119,27 +119,16 @@ func unwrap(d *codec.Decoder, raw []byte) (method string, params []byte, err err
 	return method, params, d.End()
 }
 
-// asked returns the end that a response is from.
-func (p *relay) asked(id wire.ID) *end {
+// endOf returns the end that a request with an id is to, if answered is set, or from.
+func (p *relay) endOf(id wire.ID, answered bool) *end {
 	id = wire.Canonical(id)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, e := range p.ends {
+		_, called := e.calls[id]
 		request, passed := e.other.requests[id]
-		if _, called := e.calls[id]; called || passed && request.cancel == nil {
-			return e
-		}
-	}
-	return nil
-}
-
-// asking returns the end that a request is from.
-func (p *relay) asking(id wire.ID) *end {
-	id = wire.Canonical(id)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, e := range p.ends {
-		if _, ok := e.requests[id]; ok {
+		_, sent := e.requests[id]
+		if answered && (called || passed && request.cancel == nil) || !answered && sent {
 			return e
 		}
 	}

@@ -3,7 +3,6 @@ package proxy_test
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,14 +12,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/conduct"
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/acp/proxy"
-	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/buildtest"
 	"github.com/acpgo/sdk/internal/test/must"
@@ -168,67 +165,4 @@ func wholeTurn(t *testing.T, transport acp.Transport, dir string) []string {
 	}
 	slices.SortStableFunc(out, func(a, b string) int { return cmp.Compare(a[:5], b[:5]) })
 	return out
-}
-
-// Whenever the agent is killed, the client's calls fail with the reason, and the proxy ends and leaves nothing behind.
-func TestAgentKilled(t *testing.T) {
-	tier.Need(t, tier.Full)
-	exampleAgent := buildtest.Program(t, "../../internal/test/actor/actor")
-	for n := range int64(40) {
-		for _, hooks := range []proxy.Hooks{{}, allTransparent()} {
-			cmd := exec.Command(exampleAgent, "-state", t.TempDir())
-			near, up := acp.Pipe()
-			var seen atomic.Int64
-			opts := quiet()
-			opts.Message = func(proxy.Side, []byte) {
-				if seen.Add(1) == n+1 {
-					cmd.Process.Kill()
-				}
-			}
-			served := make(chan error, 1)
-			go func() { served <- proxy.Serve(t.Context(), up, acp.Command(cmd), hooks, opts) }()
-			err := brokenTurn(t, near)
-			end := <-served
-			// The client may have been notified, and have ended, before the proxy has seen the end itself.
-			if exit, ok := errors.AsType[*rpc.ExitError](end); ok && exit.State.Success() || !ok && end != nil {
-				t.Errorf("%d: the proxy ended with %v", n, end)
-			}
-			if err == nil || !strings.Contains(err.Error(), "the agent has ended: ") && !errors.Is(err, rpc.ErrClosed) {
-				t.Errorf("%d: the turn ended with %v", n, err)
-			}
-		}
-	}
-}
-
-// brokenTurn runs a turn until something fails.
-func brokenTurn(t *testing.T, transport acp.Transport) error {
-	t.Helper()
-	dir := t.TempDir()
-	handlers := acp.ClientHandlers{
-		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
-			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("allow")}, nil
-		},
-		SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error { return nil },
-	}
-	machine := must.Get(local.Serve(&handlers, local.Trusted(), dir))(t)
-	defer machine.Close()
-	agent, err := acp.Connect(t.Context(), tapBroken(t, transport), handlers, nil)
-	if err != nil {
-		return err
-	}
-	defer agent.Close()
-	session, err := agent.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir})
-	if err != nil {
-		return err
-	}
-	for {
-		if _, err := session.Prompt(t.Context(), acp.TextBlock("plan, think, edit a.txt, run `echo hello`")); err != nil {
-			return err
-		}
-	}
-}
-
-// tapBroken is conformance.Tap for a conversation that breaks off.
-func tapBroken(t *testing.T, transport acp.Transport) acp.Transport {
-	return conformance.Tap(t, conformance.Client, transport, &conformance.TapOptions{Ignore: func(conformance.Finding) bool { return true }})
 }

@@ -360,25 +360,3 @@ func TestPRM8_Prompt(t *testing.T) {
 		t.Errorf("turn %+v, %v", turn, err)
 	}
 }
-
-// An agent cannot make sessions without end.
-func TestTooManySessions(t *testing.T) {
-	var s view.Sessions
-	var err error
-	for i := 0; err == nil && i < 20_000; i++ {
-		err = s.Update(t.Context(), nil, &acp.SessionNotification{SessionID: acp.SessionID(fmt.Sprint(i)), Update: acp.AgentMessageText("x")})
-	}
-	if !errors.Is(err, view.ErrSessions) {
-		t.Errorf("got %v", err)
-	}
-	s.Remove("1")
-	if err := s.Update(t.Context(), nil, &acp.SessionNotification{SessionID: "new", Update: acp.AgentMessageText("x")}); err != nil {
-		t.Error(err)
-	}
-	if s.Of("new").Snapshot().End() != 1 {
-		t.Error("the update is not there")
-	}
-	if _, ok := s.ToolCall("none", "1"); ok {
-		t.Error("a tool call of a session that is not there")
-	}
-}

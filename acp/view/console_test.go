@@ -18,23 +18,6 @@ import (
 	"github.com/acpgo/sdk/internal/test/must"
 )
 
-// What is printed of another session says so, and the first one is printed anew after a reset.
-func TestConsoleSessions(t *testing.T) {
-	var out strings.Builder
-	c := view.NewConsole(strings.NewReader(""), &out)
-	c.Sessions.Of("s").Update(acp.AgentMessageText("One"))
-	c.Show("s")
-	c.Printf("a %d", 1)
-	c.Sessions.Of("t").Update(acp.AgentMessageText("Other"))
-	c.Show("t")
-	c.Sessions.Of("s").Reset()
-	c.Sessions.Of("s").Update(acp.UserMessageText("Again"))
-	c.Show("s")
-	if out.String() != "\nagent: One\na 1\nsession t\nagent: Other\nsession s\nuser: Again" {
-		t.Errorf("printed %q", &out)
-	}
-}
-
 // What a piece of a message costs depends neither on the message nor on the commands.
 func TestConsoleCost(t *testing.T) {
 	c := view.NewConsole(strings.NewReader(""), io.Discard)
@@ -270,6 +253,14 @@ func TestConsoleManySessions(t *testing.T) {
 	if err := update("more"); !errors.Is(err, view.ErrSessions) {
 		t.Errorf("after a question: %v", err)
 	}
+	c.Sessions.Remove("1")
+	must.Do(t, update("more"))
+	if c.Sessions.Of("more").Snapshot().End() != 1 {
+		t.Error("the update is not there")
+	}
+	if _, ok := c.Sessions.ToolCall("none", "1"); ok {
+		t.Error("a tool call of a session that is not there")
+	}
 }
 
 func elicit(t *testing.T, text string) *acp.CreateElicitationRequest {
@@ -480,9 +471,7 @@ func TestConsoleCancelled(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	out.wait(t, "has ended without an answer.")
-	if err := typed.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, typed.Close())
 	if _, err := c.Line(t.Context()); err != io.EOF {
 		t.Errorf("got %v", err)
 	}

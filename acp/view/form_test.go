@@ -2,7 +2,6 @@ package view_test
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
@@ -78,24 +77,5 @@ func TestFormFieldValue(t *testing.T) {
 		if _, err := unknown.Value("x"); !errors.Is(err, acp.ErrUnsupported) || unknown.Title != "x" {
 			t.Errorf("%+v: %v", unknown, err)
 		}
-	}
-}
-
-// Required fields come first, in the agent's order.
-func TestFormFieldOrder(t *testing.T) {
-	property := acp.NewElicitationPropertySchemaBoolean(acp.BooleanPropertySchema{})
-	schema := &acp.ElicitationSchema{Required: acp.Some([]string{"d", "b", "none"}), Properties: map[string]acp.ElicitationPropertySchema{}}
-	for _, name := range []string{"a", "b", "c", "d"} {
-		schema.Properties[name] = property
-	}
-	var got []string
-	for _, f := range view.FormFields(schema) {
-		if f.Required {
-			f.Name += "!"
-		}
-		got = append(got, f.Name)
-	}
-	if want := []string{"d!", "b!", "a", "c"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }

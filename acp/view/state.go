@@ -317,9 +317,7 @@ func (s *State) say(role Role, c *acp.ContentChunk) {
 	item := s.edit(index)
 	m := item.Variant.(*Message)
 	m.add(c.Content, s.maxMessage)
-	if c.Meta != nil {
-		m.Meta = c.Meta
-	}
+	patchMeta(&m.Meta, c.Meta)
 	s.edited(item)
 }
 
@@ -452,14 +450,18 @@ func (s *State) info(u *acp.SessionInfoUpdate) {
 	s.now.Versions.Info = s.version
 	patch(&s.now.Title, u.Title)
 	patch(&s.now.UpdatedAt, u.UpdatedAt)
-	if u.Meta != nil {
-		s.now.Meta = u.Meta
-	}
+	patchMeta(&s.now.Meta, u.Meta)
 }
 
 // patch sets the members that are not absent; null clears.
 func patch[T any](to *acp.Opt[T], from acp.Opt[T]) {
 	if !from.IsZero() {
+		*to = from
+	}
+}
+
+func patchMeta(to *acp.Meta, from acp.Meta) {
+	if from != nil {
 		*to = from
 	}
 }
@@ -492,9 +494,7 @@ func (s *State) compaction(u *acp.CompactionUpdate) {
 		c.Summary.replace(u.Summary.Value(), s.maxMessage)
 	}
 	patch(&c.Error, u.Error)
-	if u.Meta != nil {
-		c.Meta = u.Meta
-	}
+	patchMeta(&c.Meta, u.Meta)
 	s.edited(item)
 }
 
@@ -517,9 +517,7 @@ func (s *State) subagent(u *acp.SubagentUpdate) {
 	patch(&a.State, u.State)
 	patch(&a.Cwd, u.Cwd)
 	patch(&a.AdditionalDirectories, u.AdditionalDirectories)
-	if u.Meta != nil {
-		a.Meta = u.Meta
-	}
+	patchMeta(&a.Meta, u.Meta)
 	s.edited(item)
 }
 
@@ -533,9 +531,7 @@ func (s *State) sessionMessage(u *acp.SessionMessage) {
 	if !u.Content.IsZero() {
 		m.replace(u.Content.Value(), s.maxMessage)
 	}
-	if u.Meta != nil {
-		m.Meta = u.Meta
-	}
+	patchMeta(&m.Meta, u.Meta)
 	s.edited(item)
 }
 
@@ -543,9 +539,7 @@ func (s *State) sessionMessageChunk(u *acp.SessionMessageChunk) {
 	item := upsert(s, s.sessionMessages, u.MessageID, func() ItemVariant { return &SessionMessage{ID: u.MessageID} })
 	m := item.Variant.(*SessionMessage)
 	m.add(u.Content, s.maxMessage)
-	if u.Meta != nil {
-		m.Meta = u.Meta
-	}
+	patchMeta(&m.Meta, u.Meta)
 	s.edited(item)
 }
 
