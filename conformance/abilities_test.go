@@ -205,9 +205,7 @@ func TestWrappersPassAbilitiesOn(t *testing.T) {
 		}
 		agent := must.Get(acp.StartAgent(t.Context(), s, handlers, opts))(t)
 		<-seen
-		if err := agent.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, agent.Close())
 		uses := s.noted()
 		if !slices.Contains(uses, "ReadLine") || slices.Contains(uses, "Read") {
 			t.Errorf("read by %q", uses)

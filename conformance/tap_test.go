@@ -234,9 +234,7 @@ func TestTapConcurrently(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := client.Write([]byte("late")); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, client.Write([]byte("late")))
 	wg.Wait()
 	if len(r.errors) > 0 {
 		t.Errorf("got %s", list(r.errors))
@@ -294,17 +292,13 @@ func TestMonitorEnd(t *testing.T) {
 			if test.first == conformance.Agent {
 				slices.Reverse(ends)
 			}
-			if err := ends[0].Close(); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, ends[0].Close())
 			for _, end := range ends { // each end reads the end of the stream
 				if line, err := end.Read(); err == nil {
 					t.Errorf("read %q", line)
 				}
 			}
-			if err := ends[1].Close(); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, ends[1].Close())
 			if got := strings.Join(found, " "); got != test.want || m.Stats().Findings() != len(found) {
 				t.Errorf("got %q and %s, want %q", got, m.Stats(), test.want)
 			}

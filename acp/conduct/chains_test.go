@@ -213,9 +213,7 @@ func talkToExample(t *testing.T, to rpc.Transport) []string {
 	if _, err := agent.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: "no-such-session", Cwd: dir}); err == nil {
 		t.Error("an unknown session is no error")
 	}
-	if err := agent.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, agent.Close())
 	return normalized(recording.Messages(), dir)
 }
 

@@ -54,12 +54,8 @@ func TestStart(t *testing.T) {
 	if connected != 1 {
 		t.Errorf("the agent was started %d times", connected)
 	}
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	must.Do(t, e.Close())
+	must.Do(t, <-ended)
 }
 
 // transport is a function that connects.
@@ -142,9 +138,7 @@ func TestOrder(t *testing.T) {
 	}
 	client.want(`{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":1}}`)
 	client.Close()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	must.Do(t, <-ended)
 }
 
 // Requests in both directions, and the client's cancellation, pass through 0 to 3 proxies.
@@ -210,9 +204,7 @@ func converse(t *testing.T, proxies []conduct.Component) {
 	agent.send(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32800,"message":"m","data":[1e400]}}`)
 	client.want(`{"jsonrpc":"2.0","id":"p","error":{"code":-32800,"message":"m","data":[1e400]}}`)
 	client.Close()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	must.Do(t, <-ended)
 }
 
 // withoutTime returns a line of a trace without its time.
@@ -229,9 +221,7 @@ func TestTraceFails(t *testing.T) {
 	c := start(t, 1, true, &conduct.Options{Trace: w})
 	c.initialize(answer1)
 	c.hangUp()
-	if err := c.result(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, c.result())
 	if n := strings.Count(c.log.String(), "disk full"); n != 1 {
 		t.Errorf("said %d times:\n%s", n, &c.log)
 	}
@@ -252,9 +242,7 @@ func TestTooLong(t *testing.T) {
 	a.send(`{"jsonrpc":"2.0","id":1,"result":"` + long + `"}`)
 	contains(t, c.next(), `"message":"agent (A): the answer is longer than 1000 bytes"`)
 	c.Close()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	must.Do(t, <-ended)
 	a.Close()
 }
 
@@ -282,9 +270,7 @@ func TestClientEnds(t *testing.T) {
 			} else if got := <-last; len(got) > 0 {
 				t.Errorf("got %q", got)
 			}
-			if err := c.result(); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, c.result())
 			// The proxy has passed the prompt on, so the agent has it.
 			if said := strings.Contains(c.log.String(), `msg="requests were not answered" by="agent (A)" method=session/prompt count=1 for=1s`); said == answers {
 				t.Errorf("log:\n%s", &c.log)

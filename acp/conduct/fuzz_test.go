@@ -107,9 +107,7 @@ func TestTimersStop(t *testing.T) {
 		synctest.Wait() // for the answer
 		must.Do(t, a.Write([]byte(`{"jsonrpc":"2.0","id":1,"result":{}}`)))
 		must.Get(b.Read())(t)
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		must.Do(t, <-ended)
 		for i, timer := range c.timers {
 			if timer.Stop() {
 				t.Errorf("timer %d of %d has not stopped", i, len(c.timers))
@@ -118,8 +116,6 @@ func TestTimersStop(t *testing.T) {
 		if len(c.timers) != 2 {
 			t.Errorf("%d timers", len(c.timers))
 		}
-		if err := errors.Join(a.Close(), b.Close()); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, errors.Join(a.Close(), b.Close()))
 	})
 }

@@ -73,9 +73,7 @@ func TestSlowStart(t *testing.T) {
 			proxy.want(`{"jsonrpc":"2.0","id":"p","result":{}}`)
 			proxy.send(`{"jsonrpc":"2.0","id":1,"result":{}}`)
 			client.want(`{"jsonrpc":"2.0","id":1,"result":{}}`)
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
+			must.Do(t, <-ended)
 		})
 	})
 	t.Run("the client ends", func(t *testing.T) {
@@ -85,9 +83,7 @@ func TestSlowStart(t *testing.T) {
 				return nil, context.Cause(ctx)
 			})
 			client.Close()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
+			must.Do(t, <-ended)
 		})
 	})
 }
@@ -128,9 +124,7 @@ func TestUnansweredIsBounded(t *testing.T) {
 		c.components[0].next()
 	}
 	c.hangUp()
-	if err := c.result(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, c.result())
 	if log := c.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, `by="agent (A)" method=m0 count=1000`) {
 		t.Errorf("log:\n%s", log)
 	}

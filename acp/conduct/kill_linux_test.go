@@ -187,9 +187,7 @@ func TestStubborn(t *testing.T) {
 		t.Errorf("running: %q", left)
 	}
 	e.Close()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	must.Do(t, <-ended)
 	if left := orphans(t, append(proxies, agent)); len(left) > 0 {
 		t.Errorf("left: %q", left)
 	}

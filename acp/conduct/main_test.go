@@ -355,9 +355,7 @@ func (c *chain) result() error {
 // hungUp ends the client's input, and reads what it is still sent.
 func (c *chain) hangUp() (last []string) {
 	c.t.Helper()
-	if err := c.client.Stream.(rpc.HalfCloser).CloseWrite(); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, c.client.Stream.(rpc.HalfCloser).CloseWrite())
 	for {
 		line, err := c.client.Read()
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/conduct"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // TestScripts plays the client and the components of chains. A section is a chain with as many proxies as it says, and
@@ -32,10 +33,7 @@ import (
 // In a message, i{5} stands for iiiii, and nested{5} for five arrays in each other; a quoted text is that of a Go string.
 // @10s at the end of a line says how long it takes.
 func TestScripts(t *testing.T) {
-	archive, err := os.ReadFile("testdata/chains.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := must.Get(os.ReadFile("testdata/chains.txtar"))(t)
 	for _, section := range txtar.Parse(archive).Files {
 		title, form, _ := strings.Cut(section.Name, ": ")
 		t.Run(title, func(t *testing.T) {
@@ -45,10 +43,7 @@ func TestScripts(t *testing.T) {
 				if strings.Contains(form, "trace") {
 					o.Trace = &trace
 				}
-				proxies, err := strconv.Atoi(form[:1])
-				if err != nil {
-					t.Fatal(err)
-				}
+				proxies := must.Get(strconv.Atoi(form[:1]))(t)
 				s := &script{t: t, trace: &trace, chain: start(t, proxies, !strings.Contains(form, "no agent"), o)}
 				for text := range strings.Lines(string(section.Data)) {
 					if text = strings.TrimSpace(text); text != "" && text[0] != '/' {

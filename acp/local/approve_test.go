@@ -90,13 +90,9 @@ func TestAsking(t *testing.T) {
 	}
 	answer, asked = choose(acp.PermissionOptionKindAllowOnce), nil
 	for _, name := range []string{"there.txt", "new.txt", "binary"} {
-		if err := do["write"](filepath.Join(dir, name)); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, do["write"](filepath.Join(dir, name)))
 	}
-	if err := do["run"](filepath.Join(dir, "run.txt")); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, do["run"](filepath.Join(dir, "run.txt")))
 	if _, err := os.Stat(filepath.Join(dir, "run.txt")); err != nil {
 		t.Error(err)
 	}
@@ -144,16 +140,13 @@ func TestAskingNamesTargets(t *testing.T) {
 		os.Symlink("hooks", at("dir")), os.Symlink("loop", at("loop"))))
 	var paths []string
 	var handlers acp.ClientHandlers
-	machine, err := local.Serve(&handlers, local.Asking(func(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+	machine := must.Get(local.Serve(&handlers, local.Asking(func(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 		paths = nil
 		for _, location := range req.ToolCall.Locations.Value() {
 			paths = append(paths, strings.TrimPrefix(location.Path, dir+"/"))
 		}
 		return nil, nil
-	}), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}), dir))(t)
 	defer machine.Close()
 	_, agent := connect(t, handlers, dir)
 	for name, want := range map[string]string{

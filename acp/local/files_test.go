@@ -411,9 +411,7 @@ func TestWritersTakeTurns(t *testing.T) {
 		var writers sync.WaitGroup
 		writers.Go(func() { cancelled = files.write(ctx, session, filepath.Join(dir, "to-a"), "cancelled") })
 		writers.Go(func() { waiting = files.write(t.Context(), session, filepath.Join(dir, "to-a"), "new") })
-		if err := files.write(t.Context(), session, filepath.Join(dir, "to-b"), "new"); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, files.write(t.Context(), session, filepath.Join(dir, "to-b"), "new"))
 		synctest.Wait()
 		cancel(enough)
 		synctest.Wait()

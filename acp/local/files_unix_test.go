@@ -225,9 +225,7 @@ func TestHostilePaths(t *testing.T) {
 				if real, err := filepath.EvalSymlinks(dir); err != nil || !strings.HasPrefix(got, real) {
 					t.Errorf("started by %.60q in %q, %v", path, got, err)
 				}
-				if err := terminals.release(t.Context(), session, id); err != nil {
-					t.Error(err)
-				}
+				must.Do(t, terminals.release(t.Context(), session, id))
 			}
 		}
 	}

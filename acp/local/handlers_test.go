@@ -55,17 +55,14 @@ var unreleased = map[string]string{"TRM-7": "the agent ends without releasing it
 func connect(t *testing.T, handlers acp.ClientHandlers, dir string) (*acp.ClientSession, *acp.AgentSession) {
 	t.Helper()
 	atClient, atAgent := acp.Pipe()
-	agent, err := acp.StartAgent(t.Context(), atAgent, acp.AgentHandlers{
+	agent := must.Get(acp.StartAgent(t.Context(), atAgent, acp.AgentHandlers{
 		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			return &acp.NewSessionResponse{SessionID: "s1"}, nil
 		},
 		Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
 		},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, nil))(t)
 	tap := &conformance.TapOptions{Accept: unreleased}
 	client := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, atClient, tap), handlers, nil))(t)
 	t.Cleanup(func() {
@@ -208,16 +205,13 @@ func TestErrorsMatchTheirCause(t *testing.T) {
 func TestTerminalOverTheWire(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	s := serve(t, dir, nil, nil)
-	one, err := s.CreateTerminal(ctx, &acp.CreateTerminalRequest{
+	one := must.Get(s.CreateTerminal(ctx, &acp.CreateTerminalRequest{
 		Command:         "sh",
 		Args:            []string{"-c", `printf '%s' "$TEXT"; exit 3`},
 		Env:             []acp.EnvVariable{{Name: "TEXT", Value: "a€€"}},
 		Cwd:             acp.Some(dir),
 		OutputByteLimit: acp.Some[uint64](5),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	exit := must.Get(one.Wait(ctx))(t)
 	if want := (&acp.WaitForTerminalExitResponse{ExitCode: acp.Some[uint32](3), Signal: acp.Null[string]()}); !cmp.Equal(exit, want) {
 		t.Errorf("exit: %s", cmp.Diff(want, exit))
@@ -244,18 +238,14 @@ func TestTerminalOverTheWire(t *testing.T) {
 	if output, err := two.Output(ctx); err != nil || !cmp.Equal(output, &acp.TerminalOutputResponse{}) {
 		t.Errorf("running: got %v, %v", output, err)
 	}
-	if err := two.Kill(ctx); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, two.Kill(ctx))
 	exit, err = two.Wait(ctx)
 	if want := (&acp.WaitForTerminalExitResponse{ExitCode: acp.Null[uint32](), Signal: acp.Some("SIGTERM")}); err != nil || !cmp.Equal(exit, want) {
 		t.Errorf("killed: %s, %v", cmp.Diff(want, exit), err)
 	}
 
 	for _, terminal := range []*acp.TerminalHandle{one, two} {
-		if err := terminal.Close(ctx); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, terminal.Close(ctx))
 		_, err := terminal.Output(ctx)
 		wantError(t, "released", err, rpc.Error{
 			Code:    rpc.ErrResourceNotFound,
@@ -335,9 +325,7 @@ func TestConnectionsAreApart(t *testing.T) {
 	if !errors.Is(err, rpc.ErrResourceNotFound) {
 		t.Errorf("the other's terminal: %v", err)
 	}
-	if err := terminals.CloseSession(client); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, terminals.CloseSession(client))
 	roots.RemoveSession(client)
 	if output, err := terminal.Output(ctx); err != nil || output.ExitStatus.Present() {
 		t.Errorf("the other's terminal, after the end of mine: %v, %v", output, err)
@@ -378,9 +366,7 @@ func TestConnectionEnds(t *testing.T) {
 			if _, err := io.Copy(io.Discard, commands); err != nil {
 				t.Error(err)
 			}
-			if err := client.Conn().Wait(); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, client.Conn().Wait())
 			if err := roots.SetSession(client, dir); !errors.Is(err, local.ErrClosed) {
 				t.Errorf("directories for a connection that is over: %v", err)
 			}
@@ -413,9 +399,7 @@ func TestServe(t *testing.T) {
 	if res, err := terminal.Output(ctx); err != nil || res.Output != "text" {
 		t.Errorf("got %v, %v", res, err)
 	}
-	if err := machine.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, machine.Close())
 	if _, err := agent.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: path}); err == nil {
 		t.Error("served after Close")
 	}

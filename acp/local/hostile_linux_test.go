@@ -428,9 +428,7 @@ func TestMovedRoot(t *testing.T) {
 	put(t, filepath.Join(dir, "a.txt"), "new")
 	put(t, filepath.Join(dir, "sub", "a.txt"), "new")
 	check(moved)
-	if err := files.write(t.Context(), session, filepath.Join(dir, "a.txt"), "old"); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, files.write(t.Context(), session, filepath.Join(dir, "a.txt"), "old"))
 	if got := get(t, filepath.Join(dir, "a.txt")); got != "new" {
 		t.Errorf("what took the place of the directory was written: %q", got)
 	}
@@ -477,9 +475,7 @@ func TestSwappedWorkingDirectory(t *testing.T) {
 		if got, exit := finish(t, terminals, id); got != sub+"\n" && got != moved+"\n" {
 			t.Errorf("started in %q, %v", got, exit)
 		}
-		if err := terminals.release(t.Context(), session, id); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, terminals.release(t.Context(), session, id))
 	}
 	t.Logf("%d of %d started", started, rounds)
 }

@@ -105,10 +105,7 @@ func newLifeline(t *testing.T, dir string) *lifeline {
 	path := fifo(t, filepath.Join(dir, "lifeline"))
 	out := must.Get(os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0))(t)
 	t.Cleanup(func() { out.Close() })
-	in, err := os.OpenFile(path, os.O_WRONLY, 0) // or it would have ended before the first command
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(os.OpenFile(path, os.O_WRONLY, 0))(t)
 	t.Cleanup(func() { in.Close() })
 	return &lifeline{in, out}
 }
@@ -165,9 +162,7 @@ func TestCommand(t *testing.T) {
 			if got != tt.want || exit != (exitStatus{}) {
 				t.Errorf("got %q, %v, want %q, 0", got, exit, tt.want)
 			}
-			if err := terminals.release(t.Context(), session, id); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, terminals.release(t.Context(), session, id))
 		})
 	}
 }
@@ -354,9 +349,7 @@ func TestTRM10_Kill(t *testing.T) {
 			if got, exit := finish(t, terminals, id); got != tt.output || exit != tt.want {
 				t.Errorf("got %q, %v, want %q, %v", got, exit, tt.output, tt.want)
 			}
-			if err := terminals.release(t.Context(), session, id); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, terminals.release(t.Context(), session, id))
 		})
 	}
 }
@@ -441,9 +434,7 @@ func TestLeftRunning(t *testing.T) {
 	if text, _, exit, err := terminals.tail(session, id); text != "early\nlate\n" || exit == nil || err != nil {
 		t.Errorf("got %q, %v, %v", text, exit, err)
 	}
-	if err := terminals.release(t.Context(), session, id); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, terminals.release(t.Context(), session, id))
 	line.cut(t)
 }
 
@@ -456,9 +447,7 @@ func TestLeftRunningSilently(t *testing.T) {
 	if _, exit := finish(t, terminals, id); exit.code != 2 {
 		t.Errorf("got %v", exit)
 	}
-	if err := terminals.kill(t.Context(), session, id); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, terminals.kill(t.Context(), session, id))
 	line.cut(t)
 }
 
@@ -480,12 +469,8 @@ func TestEscaped(t *testing.T) {
 	if err != nil || pid <= 1 {
 		t.Fatalf("got %q, %v", text, err)
 	}
-	if err := terminals.release(t.Context(), session, id); err != nil {
-		t.Error(err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, terminals.release(t.Context(), session, id))
+	must.Do(t, syscall.Kill(pid, syscall.SIGKILL))
 	line.cut(t)
 }
 
@@ -514,9 +499,7 @@ func TestSessionsAreApart(t *testing.T) {
 	if _, _, exit, err := terminals.tail(session, mine); exit != nil || err != nil {
 		t.Errorf("mine: got %v, %v", exit, err)
 	}
-	if err := terminals.CloseSession(session); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, terminals.CloseSession(session))
 	line.cut(t)
 	if exit, err := terminals.wait(t.Context(), sibling("s2"), theirs); err != nil || exit.code != 0 {
 		t.Errorf("theirs: got %v, %v", exit, err)
@@ -534,9 +517,7 @@ func TestMaxTerminals(t *testing.T) {
 	if _, err := terminals.create(session, command{name: "true"}, -1); !errors.Is(err, ErrTooMany) {
 		t.Errorf("a third: got %v", err)
 	}
-	if err := terminals.release(t.Context(), session, second); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, terminals.release(t.Context(), session, second))
 	create(t, terminals, "true")
 }
 
@@ -549,9 +530,7 @@ func TestClose(t *testing.T) {
 	}
 	line.held(t, n)
 	for range 2 {
-		if err := terminals.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, terminals.Close())
 	}
 	line.cut(t)
 	if _, err := terminals.create(session, command{name: "true"}, -1); !errors.Is(err, ErrClosed) {
@@ -577,9 +556,7 @@ func TestCloseWhileCreating(t *testing.T) {
 			})
 		}
 		line.held(t, 1)
-		if err := terminals.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, terminals.Close())
 		line.cut(t)
 		wg.Wait()
 	}
@@ -596,9 +573,7 @@ func TestCloseSessionWhileStarting(t *testing.T) {
 		runtime.Gosched()
 	}
 	must.Do(t, term.start(func() error { return terminals.launch(term, command{name: "sleep", args: []string{"1000"}}) }))
-	if err := <-closed; err != nil {
-		t.Error(err)
-	}
+	must.Do(t, <-closed)
 	if exit := term.exit(); exit == nil || exit.signal != "SIGTERM" {
 		t.Errorf("got %v", exit)
 	}
@@ -634,9 +609,7 @@ func TestClosedSessionHasNothingLeft(t *testing.T) {
 			runtime.Gosched() // so that they meet at different places, half of them behind the beginning
 		}
 		roots.RemoveSession(session)
-		if err := terminals.CloseSession(session); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, terminals.CloseSession(session))
 		id := <-created
 		if id != "" {
 			started++ // and was ended

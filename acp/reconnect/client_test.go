@@ -353,10 +353,7 @@ func TestREM70_Load(t *testing.T) {
 			ev.notify(t.Context(), reconnect.Event{Kind: 100})
 			return nil
 		}}
-		c, err := reconnect.Connect(t.Context(), tapped(t, a.transport), handlers, &acp.ClientOptions{Conn: quiet()}, &reconnect.Options{Notify: ev.notify})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(reconnect.Connect(t.Context(), tapped(t, a.transport), handlers, &acp.ClientOptions{Conn: quiet()}, &reconnect.Options{Notify: ev.notify}))(t)
 		defer a.running.Wait()
 		defer c.Close()
 		must.Get(c.NewSession(t.Context(), folder))(t)
@@ -405,9 +402,7 @@ func TestREM70_OpenedTwice(t *testing.T) {
 		if got := a.asked(); !slices.Equal(got, []string{"load s /b 0"}) {
 			t.Errorf("asked: %q", got)
 		}
-		if err := second.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, second.Close(t.Context()))
 		for range 2 {
 			if _, err := first.Prompt(t.Context(), acp.TextBlock("more")); !errors.Is(err, acp.ErrResourceNotFound) {
 				t.Errorf("got %v", err)
@@ -555,9 +550,7 @@ func TestSessionMethods(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		a.asked()
-		if err := s.Delete(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, s.Delete(t.Context()))
 		a.kill()
 		ev.until(t, reconnect.Restored, "")
 		if _, err := s.Live(t.Context()); !errors.Is(err, acp.ErrResourceNotFound) {
@@ -716,9 +709,7 @@ func TestREM70_Close(t *testing.T) {
 			conn <- err
 		}()
 		synctest.Wait()
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, c.Close())
 		if err := <-conn; !errors.Is(err, acp.ErrClosed) {
 			t.Errorf("got %v", err)
 		}
@@ -834,9 +825,7 @@ func TestREM70_Remote(t *testing.T) {
 			s := must.Get(c.NewSession(t.Context(), folder))(t)
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
-			if err := h.Shutdown(ctx); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, h.Shutdown(ctx))
 			srv.CloseClientConnections()
 			srv.Close()
 			ev.until(t, reconnect.Lost, "")
@@ -859,9 +848,7 @@ func TestREM70_Remote(t *testing.T) {
 			if got := a.asked(); !slices.Equal(got, []string{"new /work 1", "resume s /work 1", "prompt more"}) {
 				t.Errorf("asked: %q", got)
 			}
-			if err := c.Close(); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, c.Close())
 		})
 	}
 }

@@ -101,13 +101,10 @@ func TestREM71_CrashLoopTransports(t *testing.T) {
 			}
 			ev := newEvents()
 			var restored sync.WaitGroup
-			c, err := reconnect.Connect(t.Context(), tapped(t, transport), acp.ClientHandlers{}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Options{
+			c := must.Get(reconnect.Connect(t.Context(), tapped(t, transport), acp.ClientHandlers{}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Options{
 				MinBackoff: time.Millisecond, MaxBackoff: time.Minute, Budget: budget,
 				Notify: ev.notify,
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 			defer c.Close()
 			defer restored.Wait()
 			losses := 0

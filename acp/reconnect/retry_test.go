@@ -290,9 +290,7 @@ func TestUnsentPrompt(t *testing.T) {
 		if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
 			t.Error(err)
 		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, c.Close())
 		a.running.Wait()
 	})
 }

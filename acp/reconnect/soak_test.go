@@ -186,9 +186,7 @@ func soak(t *testing.T, way string, resumed bool) {
 	if whole.Load() == 0 || !resumed && losses.Load()+gaps.Load() == 0 {
 		t.Error("nothing was tried")
 	}
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, c.Close())
 	deadline := time.Now().Add(2 * time.Minute)
 	for stats := server.Stats(); stats.Connections[remote.HTTP]+stats.Connections[remote.WebSocket] > 0; stats = server.Stats() {
 		if time.Now().After(deadline) {
@@ -196,9 +194,7 @@ func soak(t *testing.T, way string, resumed bool) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	if err := server.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, server.Shutdown(t.Context()))
 }
 
 // notConnected reports whether a message was not sent because no connection was made for it.

@@ -144,17 +144,12 @@ func TestREM58_ConnectContext(t *testing.T) {
 	s := must.Get(remote.Dial("ws"+strings.TrimPrefix(f.url, "http"), nil).Connect(ctx))(t)
 	defer s.Close()
 	cancel()
-	if err := s.Write([]byte(initialize)); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, s.Write([]byte(initialize)))
 	if _, err := s.Read(); err != nil {
 		t.Error(err)
 	}
 
-	l, err := net.Listen("tcp", "127.0.0.1:0") // accepts by its backlog, and answers nothing
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	why := errors.New("enough")
 	ctx, stop := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, why)
@@ -355,8 +350,6 @@ func TestServeAgent(t *testing.T) {
 		if res, err := session.Prompt(t.Context(), acp.TextBlock("hello")); err != nil || res.StopReason != acp.StopReasonEndTurn {
 			t.Errorf("%s: %v, %v", scheme, res, err)
 		}
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, client.Close())
 	}
 }

@@ -279,17 +279,14 @@ func (p *proxied) connect(scheme string, o remote.DialOptions, expect ...string)
 	o.Header = func(context.Context) (http.Header, error) {
 		return http.Header{"Authorization": {"Bearer s3cret" + token}}, nil
 	}
-	conn, err := acp.Connect(p.t.Context(), conformance.Tap(p.t, conformance.Client, remote.Dial(p.url(scheme), &o), &conformance.TapOptions{Expect: expect}), acp.ClientHandlers{
+	conn = must.Get(acp.Connect(p.t.Context(), conformance.Tap(p.t, conformance.Client, remote.Dial(p.url(scheme), &o), &conformance.TapOptions{Expect: expect}), acp.ClientHandlers{
 		RequestPermission: func(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(req.Options[0].OptionID)}, nil
 		},
 		ReadTextFile: func(context.Context, *acp.ClientSession, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
 			return &acp.ReadTextFileResponse{Content: "Buy milk."}, nil
 		},
-	}, &acp.ClientOptions{Info: acp.Implementation{Name: "client", Version: "1.0.0"}, ConnectTimeout: patience})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	}, &acp.ClientOptions{Info: acp.Implementation{Name: "client", Version: "1.0.0"}, ConnectTimeout: patience}))(p.t)
 	p.t.Cleanup(func() { conn.Close() }) // whatever became of it
 	return conn, gaps
 }

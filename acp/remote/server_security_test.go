@@ -79,9 +79,7 @@ func TestNewHTTPServer_SlowBody(t *testing.T) {
 			}
 			conn.Close()
 		}
-		if err := srv.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, srv.Close())
 		if err := <-served; err != http.ErrServerClosed {
 			t.Error(err)
 		}

@@ -108,9 +108,7 @@ func TestWireCases(t *testing.T) {
 					t.Errorf("%s: %s:\n got %q\nwant %q", c.name, c.line, strings.Join(got, ", "), want)
 				}
 			}
-			if err := in.Close(); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, in.Close())
 			// How an agent ends is tested elsewhere.
 			_ = agent.command.Wait()
 		})

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -268,39 +267,6 @@ func TestStreaming(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	wg.Wait()
-}
-
-// All recordings of real agents are read completely and without an error.
-func TestTraces(t *testing.T) {
-	files := cleantest.Files(t, gentest.Shared(t, "traces"), "*", "*.jsonl")
-	for _, file := range files {
-		text := must.Get(os.ReadFile(file))(t)
-		r, messages, ends := recording.NewReader(bytes.NewReader(text), nil), 0, 0
-		lines := bytes.Split(text, []byte("\n"))
-		for {
-			e, err := r.Read()
-			if err == io.EOF {
-				break
-			}
-			if err != nil || e.Err != nil {
-				t.Fatalf("%s: %v, %v", file, err, e.Err)
-			}
-			switch e.Kind {
-			case recording.KindMessage:
-				var want struct{ From, Raw string }
-				must.Do(t, json.Unmarshal(lines[e.Number-1], &want))
-				if want.From != e.Direction.Sender().String() || want.Raw != string(e.Line) || e.Time.IsZero() {
-					t.Errorf("%s:%d: got %v %s", file, e.Number, e.Direction, e.Line)
-				}
-				messages++
-			case recording.KindEnd:
-				ends++
-			}
-		}
-		if messages+ends+1 != bytes.Count(text, []byte("\n")) || ends != 1 || len(r.Skipped()) > 0 {
-			t.Errorf("%s: %d messages, %d ends, %v", file, messages, ends, r.Skipped())
-		}
-	}
 }
 
 // The directions of the messages in the traces are found again after they are removed.

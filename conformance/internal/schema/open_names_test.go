@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/conformance/internal/finding"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // TestOpenNames finds open names in a schema that refers to itself.
 func TestOpenNames(t *testing.T) {
-	schema, err := Parse([]byte(`{
+	schema := must.Get(Parse([]byte(`{
 		"anyOf": [{"properties": {"method": {}, "params": {"$ref": "#/$defs/Tree"}}}],
 		"$defs": {
 			"Tree": {
@@ -25,10 +26,7 @@ func TestOpenNames(t *testing.T) {
 			"Color": {"anyOf": [{"type": "string", "const": "red"}, {"type": "string", "description": "Others are reserved for later."}]},
 			"Leaf": {"type": "object", "properties": {"name": {"type": "string"}}}
 		}
-	}`), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}`), 0))(t)
 	for _, test := range []struct {
 		value string
 		want  []string
