@@ -93,9 +93,7 @@ func TestAsking(t *testing.T) {
 		must.Do(t, do["write"](filepath.Join(dir, name)))
 	}
 	must.Do(t, do["run"](filepath.Join(dir, "run.txt")))
-	if _, err := os.Stat(filepath.Join(dir, "run.txt")); err != nil {
-		t.Error(err)
-	}
+	must.Get(os.Stat(filepath.Join(dir, "run.txt")))(t)
 	var facts []string
 	for _, req := range asked {
 		parts := []string{string(req.ToolCall.Kind.Value()), strings.Fields(req.ToolCall.Title.Value())[0]}

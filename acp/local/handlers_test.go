@@ -363,9 +363,7 @@ func TestConnectionEnds(t *testing.T) {
 			must.Get(io.ReadFull(commands, make([]byte, len("started\n"))))(t)
 			must.Do(t, end(client, agent))
 			// The end of the FIFO is the end of all that has it open.
-			if _, err := io.Copy(io.Discard, commands); err != nil {
-				t.Error(err)
-			}
+			must.Get(io.Copy(io.Discard, commands))(t)
 			must.Do(t, client.Conn().Wait())
 			if err := roots.SetSession(client, dir); !errors.Is(err, local.ErrClosed) {
 				t.Errorf("directories for a connection that is over: %v", err)
@@ -389,13 +387,9 @@ func TestServe(t *testing.T) {
 	machine := must.Get(local.Serve(&handlers, local.Trusted(), dir))(t)
 	_, agent := connect(t, handlers, dir)
 	path := filepath.Join(dir, "a.txt")
-	if _, err := agent.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: path, Content: "text"}); err != nil {
-		t.Error(err)
-	}
+	must.Get(agent.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: path, Content: "text"}))(t)
 	terminal := must.Get(agent.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "cat", Args: []string{"a.txt"}}))(t)
-	if _, err := terminal.Wait(ctx); err != nil {
-		t.Error(err)
-	}
+	must.Get(terminal.Wait(ctx))(t)
 	if res, err := terminal.Output(ctx); err != nil || res.Output != "text" {
 		t.Errorf("got %v, %v", res, err)
 	}

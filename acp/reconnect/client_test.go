@@ -280,6 +280,14 @@ func (e *events) until(t *testing.T, kind reconnect.Kind, session acp.SessionID)
 	}
 }
 
+// same compares what there was with what there was to be.
+func same(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func start(t *testing.T, a *agent, h acp.ClientHandlers, options *reconnect.Options) (*reconnect.Client, *events) {
 	t.Helper()
 	if options == nil {
@@ -323,24 +331,18 @@ func TestREM70_Resume(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		kinds, all := ev.until(t, reconnect.Restored, "")
-		if want := []string{"lost", "waiting", "restored s", "restored"}; !slices.Equal(kinds, want) {
-			t.Errorf("got %q", kinds)
-		}
+		same(t, kinds, "lost", "waiting", "restored s", "restored")
 		if want := []reconnect.Interrupted{{Method: "session/prompt", Session: "s"}}; !slices.Equal(all[0].Interrupted, want) || all[0].Err == nil {
 			t.Errorf("got %+v", all[0])
 		}
 		if got, err := s.Prompt(t.Context(), acp.TextBlock("more")); err != nil || got.StopReason != acp.StopReasonEndTurn {
 			t.Errorf("got %v, %v", got, err)
 		}
-		if got := a.asked(); !slices.Equal(got, []string{"new /work 1", "prompt hang", "resume s /work 1", "prompt more"}) {
-			t.Errorf("asked: %q", got)
-		}
+		same(t, a.asked(), "new /work 1", "prompt hang", "resume s /work 1", "prompt more")
 		// Once more: a prompt that is begun while the connection is lost waits.
 		a.kill()
 		ev.until(t, reconnect.Lost, "")
-		if _, err := s.Prompt(t.Context(), acp.TextBlock("again")); err != nil {
-			t.Error(err)
-		}
+		must.Get(s.Prompt(t.Context(), acp.TextBlock("again")))(t)
 	})
 }
 
@@ -359,9 +361,7 @@ func TestREM70_Load(t *testing.T) {
 		must.Get(c.NewSession(t.Context(), folder))(t)
 		a.kill()
 		kinds, _ := ev.until(t, reconnect.Restored, "")
-		if want := []string{"lost", "waiting", "replaying s", "Kind(100)", "restored s", "restored"}; !slices.Equal(kinds, want) {
-			t.Errorf("got %q", kinds)
-		}
+		same(t, kinds, "lost", "waiting", "replaying s", "Kind(100)", "restored s", "restored")
 	})
 }
 
@@ -399,9 +399,7 @@ func TestREM70_OpenedTwice(t *testing.T) {
 		a.asked()
 		a.kill()
 		ev.until(t, reconnect.Restored, "")
-		if got := a.asked(); !slices.Equal(got, []string{"load s /b 0"}) {
-			t.Errorf("asked: %q", got)
-		}
+		same(t, a.asked(), "load s /b 0")
 		must.Do(t, second.Close(t.Context()))
 		for range 2 {
 			if _, err := first.Prompt(t.Context(), acp.TextBlock("more")); !errors.Is(err, acp.ErrResourceNotFound) {
@@ -426,12 +424,8 @@ func TestREM70_Adopt(t *testing.T) {
 		s := must.Get(c.Adopt(t.Context(), &acp.LoadSessionRequest{SessionID: opened.ID(), Cwd: folder.Cwd, MCPServers: folder.MCPServers}))(t)
 		a.kill()
 		ev.until(t, reconnect.Restored, "")
-		if _, err := s.Prompt(t.Context(), acp.TextBlock("go on")); err != nil {
-			t.Error(err)
-		}
-		if got, want := a.asked(), []string{"new /work 1", "resume s /work 1", "prompt go on"}; !slices.Equal(got, want) {
-			t.Errorf("the agent was asked %q, want %q", got, want)
-		}
+		must.Get(s.Prompt(t.Context(), acp.TextBlock("go on")))(t)
+		same(t, a.asked(), "new /work 1", "resume s /work 1", "prompt go on")
 	})
 }
 
@@ -525,9 +519,7 @@ func TestCallsThatWouldWaitForThemselves(t *testing.T) {
 		if len(refused) != 4 {
 			t.Errorf("refused: %v", refused)
 		}
-		if _, err := s.Prompt(t.Context(), acp.TextBlock("more")); err != nil {
-			t.Error(err)
-		}
+		must.Get(s.Prompt(t.Context(), acp.TextBlock("more")))(t)
 	})
 }
 
@@ -556,9 +548,7 @@ func TestSessionMethods(t *testing.T) {
 		if _, err := s.Live(t.Context()); !errors.Is(err, acp.ErrResourceNotFound) {
 			t.Errorf("got %v", err)
 		}
-		if got := a.asked(); !slices.Equal(got, []string{"delete s"}) {
-			t.Errorf("asked: %q", got)
-		}
+		same(t, a.asked(), "delete s")
 	})
 }
 
@@ -574,18 +564,14 @@ func TestREM70_SessionLost(t *testing.T) {
 				}
 				a.kill()
 				kinds, _ := ev.until(t, reconnect.Restored, "")
-				if want := []string{"lost", "waiting", "session lost s", "restored"}; !slices.Equal(kinds, want) {
-					t.Errorf("got %q", kinds)
-				}
+				same(t, kinds, "lost", "waiting", "session lost s", "restored")
 				if _, err := s.Prompt(t.Context(), acp.TextBlock("more")); err == nil || !strings.Contains(err.Error(), "session s could not be restored") {
 					t.Errorf("got %v", err)
 				}
 				if s, err = c.NewSession(t.Context(), folder); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := s.Prompt(t.Context(), acp.TextBlock("more")); err != nil {
-					t.Error(err)
-				}
+				must.Get(s.Prompt(t.Context(), acp.TextBlock("more")))(t)
 			})
 		})
 	}
@@ -643,9 +629,7 @@ func TestREM71_Budget(t *testing.T) {
 		if took := time.Since(begin); took < 9*time.Minute || took > 11*time.Minute {
 			t.Errorf("given up after %v", took)
 		}
-		if want := []string{"lost", "waiting", "gave up"}; !slices.Equal(kinds, want) {
-			t.Errorf("got %q", kinds)
-		}
+		same(t, kinds, "lost", "waiting", "gave up")
 		last := all[len(all)-1].Err
 		if !strings.Contains(last.Error(), "nobody there") || !errors.Is(last, acp.ErrClosed) {
 			t.Errorf("got %v", last)
@@ -764,18 +748,14 @@ func TestREM70_Subprocess(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	kinds, all := ev.until(t, reconnect.Restored, "")
-	if want := []string{"lost", "waiting", "replaying s", "restored s", "restored"}; !slices.Equal(kinds, want) {
-		t.Errorf("got %q", kinds)
-	}
+	same(t, kinds, "lost", "waiting", "replaying s", "restored s", "restored")
 	if _, ok := errors.AsType[*rpc.ExitError](all[0].Err); !ok || len(all[0].Interrupted) != 1 {
 		t.Errorf("got %+v", all[0])
 	}
 	if len(updates) != 1 {
 		t.Errorf("%d updates", len(updates))
 	}
-	if _, err := s.Prompt(t.Context(), acp.TextBlock("more")); err != nil {
-		t.Error(err)
-	}
+	must.Get(s.Prompt(t.Context(), acp.TextBlock("more")))(t)
 }
 
 // TestREM70_Remote: a server stops and another begins at its address: the session continues there, with the same headers
@@ -837,17 +817,13 @@ func TestREM70_Remote(t *testing.T) {
 			defer srv.Close()
 			defer h.Shutdown(ctx)
 			ev.until(t, reconnect.Restored, "")
-			if _, err := s.Prompt(ctx, acp.TextBlock("more")); err != nil {
-				t.Error(err)
-			}
+			must.Get(s.Prompt(ctx, acp.TextBlock("more")))(t)
 			mu.Lock()
 			if cookies == 0 {
 				t.Error("no cookies after the reconnection")
 			}
 			mu.Unlock()
-			if got := a.asked(); !slices.Equal(got, []string{"new /work 1", "resume s /work 1", "prompt more"}) {
-				t.Errorf("asked: %q", got)
-			}
+			same(t, a.asked(), "new /work 1", "resume s /work 1", "prompt more")
 			must.Do(t, c.Close())
 		})
 	}

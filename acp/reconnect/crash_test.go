@@ -160,9 +160,7 @@ func TestREM70_PoisonedSession(t *testing.T) {
 	if _, err := poison.Prompt(t.Context(), acp.TextBlock("more")); err == nil || !strings.Contains(err.Error(), "the connection ended 3 times") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := good.Prompt(t.Context(), acp.TextBlock("more")); err != nil {
-		t.Error(err)
-	}
+	must.Get(good.Prompt(t.Context(), acp.TextBlock("more")))(t)
 }
 
 // TestREM70_PoisonedConnection: the same for a session whose history ends the connection, to whatever transport.

@@ -287,9 +287,7 @@ func TestUnsentPrompt(t *testing.T) {
 		}
 		c := must.Get(reconnect.Connect(t.Context(), tapped(t, a.transport), acp.ClientHandlers{}, opts, nil))(t)
 		s := must.Get(c.NewSession(t.Context(), folder))(t)
-		if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
-			t.Error(err)
-		}
+		must.Get(s.Prompt(t.Context(), acp.TextBlock("go")))(t)
 		must.Do(t, c.Close())
 		a.running.Wait()
 	})

@@ -145,9 +145,7 @@ func TestREM58_ConnectContext(t *testing.T) {
 	defer s.Close()
 	cancel()
 	must.Do(t, s.Write([]byte(initialize)))
-	if _, err := s.Read(); err != nil {
-		t.Error(err)
-	}
+	must.Get(s.Read())(t)
 
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()

@@ -162,9 +162,7 @@ func TestConsoleTerminals(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if _, err := h.ReleaseTerminal(t.Context(), s, &acp.ReleaseTerminalRequest{TerminalID: id}); err != nil {
-			t.Error(err)
-		}
+		must.Get(h.ReleaseTerminal(t.Context(), s, &acp.ReleaseTerminalRequest{TerminalID: id}))(t)
 	}
 	want := "\nterminal t: exit status 3\n  a\\x1b\n  b\nterminal long: running\n  …" + long[:8<<10]
 	if out.String() != want {
@@ -200,14 +198,10 @@ func TestConsoleNames(t *testing.T) {
 		state.Update(u)
 	}
 	req := &acp.RequestPermissionRequest{Options: []acp.PermissionOption{{OptionID: "o", Name: name, Kind: name}}}
-	if _, err := c.RequestPermission(t.Context(), (&acp.ClientConn{}).Session(line("s")), req); err != nil {
-		t.Error(err)
-	}
+	must.Get(c.RequestPermission(t.Context(), (&acp.ClientConn{}).Session(line("s")), req))(t)
 	form := elicit(t, `{"mode":"form","message":"m","sessionId":"s","requestedSchema":{"type":"object","properties":{
 		"a":{"type":"string","title":"x\n1: Reject","description":"x\n1: Reject","default":"x\n1: Reject","enum":["x\n1: Reject"]}}}}`)
-	if _, err := c.CreateElicitation(t.Context(), nil, form); err != nil {
-		t.Error(err)
-	}
+	must.Get(c.CreateElicitation(t.Context(), nil, form))(t)
 	if strings.Contains(out.String(), "\n1: Reject") || strings.Count(out.String(), `\n1: Reject`) != 16 {
 		t.Errorf("printed %s", &out)
 	}
@@ -247,9 +241,7 @@ func TestConsoleManySessions(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if _, err := c.RequestPermission(t.Context(), (&acp.ClientConn{}).Session("more"), &acp.RequestPermissionRequest{}); err != nil {
-		t.Error(err)
-	}
+	must.Get(c.RequestPermission(t.Context(), (&acp.ClientConn{}).Session("more"), &acp.RequestPermissionRequest{}))(t)
 	if err := update("more"); !errors.Is(err, view.ErrSessions) {
 		t.Errorf("after a question: %v", err)
 	}
