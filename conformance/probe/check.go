@@ -92,12 +92,9 @@ func check[Test T[Test]](t Test, run func(context.Context, Launch, *Options) (*R
 
 // describe returns the failure, with its excerpt and its evidence on lines of their own.
 func (f *Failure) describe() string {
-	text := f.String()
+	lines := []string{f.String()}
 	if f.Excerpt != "" {
-		text += "\n\t\t" + f.Excerpt
+		lines = append(lines, f.Excerpt)
 	}
-	for _, e := range f.Evidence {
-		text += "\n\t\t" + e
-	}
-	return text
+	return strings.Join(append(lines, f.Evidence...), "\n\t\t")
 }
