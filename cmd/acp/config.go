@@ -1,13 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"text/tabwriter"
@@ -72,11 +72,7 @@ func configListing(p *program, cfg *config.Config, c *cobra.Command) *cobra.Comm
 			if v.Source == config.FromVariable {
 				source = "$" + v.Variable()
 			}
-			text := v.Text
-			if text == "" {
-				text = "-"
-			}
-			fmt.Fprintln(w, plain.Sprintf("%s\t%s\t%s", v.Key, text, source))
+			fmt.Fprintln(w, plain.Sprintf("%s\t%s\t%s", v.Key, cmp.Or(v.Text, "-"), source))
 		}
 		return w.Flush()
 	}
@@ -171,8 +167,7 @@ takes NAME=VALUE.`,
 		}),
 	}
 	c.Flags().SetInterspersed(false) // an agent's flags are its own
-	withoutFile(c)
-	return c
+	return withoutFile(c)
 }
 
 // changed converts an error of a change of the file to a usage error, unless the file could not be written.
@@ -184,7 +179,7 @@ func changed(err error) error {
 }
 
 func configUnset(p *program, cfg *config.Config) *cobra.Command {
-	c := &cobra.Command{
+	return withoutFile(&cobra.Command{
 		Use:               "unset KEY",
 		Short:             "Remove a key from the file, or an agent: agents.NAME",
 		Args:              cobra.ExactArgs(1),
@@ -193,36 +188,33 @@ func configUnset(p *program, cfg *config.Config) *cobra.Command {
 			path, _ := cfg.Path()
 			return changed(config.Unset(ctx, path, args[0]))
 		}),
-	}
-	withoutFile(c)
-	return c
+	})
 }
 
 func configPath(p *program, cfg *config.Config) *cobra.Command {
-	c := &cobra.Command{
+	return withoutFile(&cobra.Command{
 		Use:   "path",
 		Short: "Print the path of the file",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			path, _ := cfg.Path()
 			if path == "" {
-				return errors.New("the user has no configuration directory: name a file with --config")
+				return config.ErrNoFile
 			}
 			_, err := fmt.Fprintln(p.stdout, plain.Line(path))
 			return err
 		},
-	}
-	withoutFile(c)
-	return c
+	})
 }
 
 // withoutFile keeps a command from reading the file, which may be invalid or missing.
-func withoutFile(c *cobra.Command) {
+func withoutFile(c *cobra.Command) *cobra.Command {
 	c.PersistentPreRunE = func(*cobra.Command, []string) error { return nil }
+	return c
 }
 
 func configEdit(p *program, cfg *config.Config) *cobra.Command {
-	c := &cobra.Command{
+	return withoutFile(&cobra.Command{
 		Use:   "edit",
 		Short: "Open the file in your editor, and check it",
 		Long: `Open the file in the editor that $VISUAL or $EDITOR names, and check it. If there is no file, one is created with
@@ -231,9 +223,9 @@ all settings as comments.`,
 		RunE: func(*cobra.Command, []string) error {
 			path, _ := cfg.Path()
 			if path == "" {
-				return errors.New("the user has no configuration directory: name a file with --config")
+				return config.ErrNoFile
 			}
-			if err := makeConfig(path); err != nil {
+			if err := create(path, config.Template(), 0o700, 0o600); err != nil && !errors.Is(err, fs.ErrExist) {
 				return err
 			}
 			if err := p.edit(path); err != nil {
@@ -242,25 +234,7 @@ all settings as comments.`,
 			_, err := config.Read(path, true)
 			return err
 		},
-	}
-	withoutFile(c)
-	return c
-}
-
-// makeConfig creates a file of comments, if there is no file.
-func makeConfig(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	_, err = file.WriteString(config.Template())
-	return errors.Join(err, file.Close())
+	})
 }
 
 // edit runs the user's editor. As in other programs, the variable is a command for the shell.

@@ -96,7 +96,9 @@ func writeModule(p *program, kind, dir, module, sdk string) error {
 			if f.name == "go.mod" {
 				whole += replace
 			}
-			err = create(name, whole)
+			if err = create(name, whole, 0o755, 0o644); errors.Is(err, fs.ErrExist) {
+				err = fmt.Errorf("%s already exists", name)
+			}
 		}
 		if err != nil {
 			for _, name := range created {
@@ -111,15 +113,13 @@ func writeModule(p *program, kind, dir, module, sdk string) error {
 	return nil
 }
 
-// create writes a file that must not exist yet.
-func create(name, text string) error {
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+// create writes a file that must not exist yet, and creates its directory.
+func create(name, text string, dirMode, mode fs.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(name), dirMode); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s already exists", name)
-	} else if err != nil {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
 		return err
 	}
 	_, err = file.WriteString(text)

@@ -167,7 +167,7 @@ func listPrompts() string {
 }
 
 // options returns the options of the probe according to the flags. The caller removes the scratch directory.
-func (f *probeFlags) options(p *program, command []string) (*probe.Options, error) {
+func (f *probeFlags) options(command []string) (*probe.Options, error) {
 	o := &probe.Options{
 		Target: strings.Join(command, " "), Version: moduleVersion(), Auth: f.auth, Only: f.only, Skip: f.skip,
 		Prompts: map[string]string{}, Jobs: f.jobs, Runs: f.runs, Answer: f.timeout, Quiet: f.quiet, Rung: f.rung,
@@ -264,7 +264,7 @@ func runProbe(p *program, f *probeFlags, args []string) (err error) {
 	if err := command.Resolve(); err != nil {
 		return err
 	}
-	o, err := f.options(p, args)
+	o, err := f.options(args)
 	if err != nil {
 		return err
 	}

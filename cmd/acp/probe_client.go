@@ -142,7 +142,7 @@ func runProbeClient(p *program, f *probeClientFlags, args []string) error {
 		}
 		client.Type[probe.Action(action)] = text
 	}
-	o, err := f.options(p, args)
+	o, err := f.options(args)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func actionNames() (names []string) {
 
 // reportOutcomes reports on a file that acp fake-agent wrote.
 func reportOutcomes(p *program, f *probeClientFlags) error {
-	o, err := f.options(p, nil)
+	o, err := f.options(nil)
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,9 @@ import (
 // ErrByHand says that a change cannot be made without changing something else.
 var ErrByHand = errors.New("this cannot be changed on its own: edit the file")
 
+// ErrNoFile says that the file has no path.
+var ErrNoFile = errors.New("the user has no configuration directory: name a file with --config")
+
 // Set sets a key of the file. For a list, the values may be several or separated by commas.
 func Set(ctx context.Context, path, key string, values []string) error {
 	v, err := valueOf(key, values)
@@ -259,7 +262,7 @@ func (f *File) unset(parts []string) []byte {
 // changes of the previous one. A file that is a symbolic link stays one.
 func change(ctx context.Context, path string, parts []string, v any) (err error) {
 	if path == "" {
-		return errors.New("the user has no configuration directory: name a file with --config")
+		return ErrNoFile
 	}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real

@@ -51,7 +51,7 @@ func staticPart(joined bool, draw func(p *painter, width int) []line) part {
 }
 
 // build updates the parts to the item. It reuses what has not changed.
-func (ip *itemParts) build(p *painter, item *view.Item, unfolded bool, turn *view.TurnState) {
+func (ip *itemParts) build(item *view.Item, unfolded bool, turn *view.TurnState) {
 	if ip.parts != nil && ip.version == item.Version && ip.unfolded == unfolded && ip.turn == turn {
 		return
 	}

@@ -419,7 +419,7 @@ func (p *painter) content(b acp.ContentBlock, width int) []line {
 		switch r := v.Resource.Variant.(type) {
 		case *acp.TextResourceContents:
 			out := one(named("resource", r.URI, r.MimeType.Value(), int64(len(r.Text))))
-			return append(out, p.codeBlock(clean(limit(r.Text, maxText)), "", width)...)
+			return append(out, p.codeBlock(clean(limit(r.Text)), "", width)...)
 		case *acp.BlobResourceContents:
 			return one(named("resource", r.URI, r.MimeType.Value(), decoded(r.Blob)))
 		default:
@@ -449,7 +449,7 @@ func (p *painter) content(b acp.ContentBlock, width int) []line {
 // markdownText draws complete Markdown of any length.
 func (p *painter) markdownText(text string, width int) []line {
 	s := &splitter{}
-	text = limit(text, maxText)
+	text = limit(text)
 	s.extend(text)
 	blocks := s.done
 	if s.open.start < len(text) {
@@ -467,12 +467,12 @@ func (p *painter) markdownText(text string, width int) []line {
 	return out
 }
 
-// limit returns the beginning of a text and says how much is missing.
-func limit(text string, n int) string {
-	if len(text) <= n {
+// limit returns the beginning of a text, up to maxText bytes, and says how much is missing.
+func limit(text string) string {
+	if len(text) <= maxText {
 		return text
 	}
-	return fmt.Sprintf("%s\n(%s more not shown)", strings.ToValidUTF8(text[:n], ""), size(int64(len(text)-n)))
+	return fmt.Sprintf("%s\n(%s more not shown)", strings.ToValidUTF8(text[:maxText], ""), size(int64(len(text)-maxText)))
 }
 
 // json draws JSON with a name before it, on several lines.
@@ -488,7 +488,7 @@ func (p *painter) json(name string, raw []byte, width int) []line {
 	if name != "" {
 		out = append(out, line{{name, p.dim}})
 	}
-	return append(out, p.codeBlock(clean(limit(text, maxText)), "json", width)...)
+	return append(out, p.codeBlock(clean(limit(text)), "json", width)...)
 }
 
 // decoded returns how many bytes a base64 text encodes.

@@ -78,7 +78,7 @@ func (p *painter) input(raw []byte, width int) []line {
 	var out []line
 	for _, command := range commands {
 		prompt := line{{"$ ", p.dim}}
-		for _, l := range p.highlight(clean(limit(command, maxText)), "sh", "") {
+		for _, l := range p.highlight(clean(limit(command)), "sh", "") {
 			out = append(out, wrapBehind(prompt, line{{"  ", p.text}}, l, width)...)
 			prompt = line{{"  ", p.text}}
 		}
@@ -86,7 +86,7 @@ func (p *painter) input(raw []byte, width int) []line {
 	for _, f := range others {
 		name := strings.TrimSpace("input " + strings.ReplaceAll(clean(f.Name), "\n", " "))
 		prompt := line{{name + ": ", p.dim}}
-		for text := range strings.SplitSeq(clean(limit(f.Text, maxText)), "\n") {
+		for text := range strings.SplitSeq(clean(limit(f.Text)), "\n") {
 			out = append(out, append(prompt, span{text, p.text}).wrap(width, nil)...)
 			prompt = line{{"  ", p.text}}
 		}

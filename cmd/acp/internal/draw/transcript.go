@@ -216,7 +216,7 @@ func (t *Transcript) partsOf(index int) []part {
 	if last, ok := t.last[item.Turn]; ok && last == index {
 		turn = t.snapshot.Turn(item.Turn)
 	}
-	ip.build(t.p, item, t.unfolded(index) && Foldable(item), turn)
+	ip.build(item, t.unfolded(index) && Foldable(item), turn)
 	return ip.parts
 }
 
