@@ -60,8 +60,5 @@ func locked() {
 			return &acp.LogoutResponse{}, os.Remove(file)
 		}
 	}
-	if err := acp.ServeAgent(context.Background(), acp.Stdio(), handlers, options); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	beAgent(handlers, options)
 }

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/launch"
 	"github.com/acpgo/sdk/conformance/probe"
 	"github.com/acpgo/sdk/internal/test/must"
@@ -23,39 +24,20 @@ import (
 // modelAgent is a separate program: an agent that calls the model at $MODEL, has one tool, and repeats what the model
 // says.
 func modelAgent() {
-	lines := bufio.NewScanner(os.Stdin)
-	send := func(text string, args ...any) { fmt.Printf(`{"jsonrpc":"2.0",`+text+"}\n", args...) }
 	dir := ""
-	for lines.Scan() {
-		var m struct {
-			ID     json.RawMessage
-			Method string
-			Params struct {
-				Cwd    string
-				Prompt []struct{ Text string }
-			}
-		}
-		if json.Unmarshal(lines.Bytes(), &m) != nil || m.ID == nil {
-			continue
-		}
-		switch m.Method {
-		case "initialize":
-			send(`"id":%s,"result":{"protocolVersion":1,"agentCapabilities":{},"agentInfo":{"name":"model","version":"1"}}`, m.ID)
-		case "session/new":
-			dir = m.Params.Cwd
-			send(`"id":%s,"result":{"sessionId":"s"}`, m.ID)
-		case "session/prompt":
-			text, err := askModel(dir, m.Params.Prompt[0].Text)
+	beAgent(acp.AgentHandlers{
+		NewSession: func(_ context.Context, _ *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			dir = req.Cwd
+			return &acp.NewSessionResponse{SessionID: "s"}, nil
+		},
+		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			text, err := askModel(dir, req.Prompt[0].Text())
 			if err != nil {
-				send(`"id":%s,"error":{"code":-32603,"message":%q}`, m.ID, err.Error())
-				continue
+				return nil, err
 			}
-			send(`"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%q}}}`, text)
-			send(`"id":%s,"result":{"stopReason":"end_turn"}`, m.ID)
-		default:
-			send(`"id":%s,"error":{"code":-32601,"message":"Method not found"}`, m.ID)
-		}
-	}
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, s.Update(ctx, acp.AgentMessageText(text))
+		},
+	}, &acp.AgentOptions{Info: acp.Implementation{Name: "model", Version: "1"}})
 }
 
 // askModel plays a turn with the model and a tool that runs commands.

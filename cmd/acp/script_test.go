@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -12,9 +13,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
-	"github.com/rogpeppe/go-internal/testscript"
 )
 
 var update = flag.Bool("update", false, "write the expected output in testdata/script anew")
@@ -27,6 +30,14 @@ var programs = map[string]func(){
 	"acp": main, "badagent": badAgent, "badclient": badClient, "modelagent": modelAgent, "parrot": parrot,
 	"locked": locked, "oddagent": oddAgent, "passer": passer, "grabber": grabber, "trickster": trickster, "consoleclient": consoleClient,
 	"hosted": hosted,
+}
+
+// beAgent makes a program an agent, until its input ends.
+func beAgent(handlers acp.AgentHandlers, options *acp.AgentOptions) {
+	if err := acp.ServeAgent(context.Background(), acp.Stdio(), handlers, options); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 func TestMain(m *testing.M) {

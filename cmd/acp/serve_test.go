@@ -34,14 +34,7 @@ import (
 func parrot() {
 	fmt.Println("Loading models...") // as some agents do by mistake
 	fmt.Fprintln(os.Stderr, "parrot: begins")
-	if err := serveParrot(context.Background(), acp.Stdio()); err != nil {
-		fmt.Fprintln(os.Stderr, "parrot:", err)
-		os.Exit(1)
-	}
-}
-
-func serveParrot(ctx context.Context, transport acp.Transport) error {
-	return acp.ServeAgent(ctx, transport, acp.AgentHandlers{
+	beAgent(acp.AgentHandlers{
 		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			return &acp.NewSessionResponse{SessionID: "one"}, nil
 		},

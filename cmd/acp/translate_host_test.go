@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 
@@ -16,9 +15,8 @@ import (
 // hosted is a separate program: an agent of version 1 that does with its client's files and terminals what the words of
 // a prompt say, and says what comes of it.
 func hosted() {
-	type words = []string
 	var fs acp.ClientCapabilities
-	err := acp.ServeAgent(context.Background(), acp.Stdio(), acp.AgentHandlers{
+	beAgent(acp.AgentHandlers{
 		NewSession: func(_ context.Context, conn *acp.AgentConn, _ *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			fs = conn.Initialized().ClientCapabilities
 			return &acp.NewSessionResponse{SessionID: "one"}, nil
@@ -38,7 +36,7 @@ func hosted() {
 					said = res.Content
 				}
 			case "run":
-				said, err = hostedRun(ctx, s, words{"-c", req.Prompt[0].Text()[len("run "):]})
+				said, err = hostedRun(ctx, s, []string{"-c", req.Prompt[0].Text()[len("run "):]})
 			case "unknown":
 				for _, method := range []string{"output", "kill", "release", "wait_for_exit"} {
 					_, err := rpc.Call[json.RawMessage](ctx, s, "terminal/"+method, map[string]string{"sessionId": "one", "terminalId": "term_x"})
@@ -68,10 +66,6 @@ func hosted() {
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, s.Update(ctx, acp.AgentMessageText(said))
 		},
 	}, &acp.AgentOptions{Info: acp.Implementation{Name: "hosted", Version: "1"}})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
 }
 
 // hostedRun runs a command of the shell in a terminal that a tool call shows.

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bufio"
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
@@ -14,10 +14,15 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/registry"
+	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
@@ -32,68 +37,40 @@ func grabber() {
 			panic(err)
 		}
 	}
-	send := func(message map[string]any) {
-		message["jsonrpc"] = "2.0"
-		text, err := json.Marshal(message)
-		if err != nil {
-			panic(err)
-		}
-		fmt.Println(string(text))
-	}
-	var prompt any
-	waiting := 0
-	lines := bufio.NewScanner(os.Stdin)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var m struct {
-			ID     any
-			Method string
-			Params struct {
-				SessionID  string
-				MCPServers []any
-			}
-			Result struct{ Content string }
-		}
-		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
-			panic(err)
-		}
-		switch m.Method {
-		case "initialize":
-			got("initialize", lines.Text())
-			send(map[string]any{"id": m.ID, "result": map[string]any{"protocolVersion": 1, "agentCapabilities": map[string]any{}}})
-		case "session/new":
-			got("mcp", fmt.Sprint(len(m.Params.MCPServers)))
-			send(map[string]any{"id": m.ID, "result": map[string]any{"sessionId": rand.Text()}})
-		case "session/prompt":
-			prompt = m.ID
-			for _, call := range []struct {
-				method string
-				params map[string]any
-			}{
-				{"fs/read_text_file", map[string]any{"path": filepath.Join(dir, "file.txt")}},
-				{"fs/write_text_file", map[string]any{"path": filepath.Join(dir, "written"), "content": "x"}},
-				{"terminal/create", map[string]any{"command": "sh", "args": []string{"-c", "echo $GRAB_SECRET > " + filepath.Join(dir, "ran.tmp") + " && mv ran.tmp ran"}, "cwd": dir}},
+	beAgent(acp.AgentHandlers{
+		NewSession: func(_ context.Context, _ *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			got("mcp", strconv.Itoa(len(req.MCPServers)))
+			return &acp.NewSessionResponse{SessionID: acp.SessionID(rand.Text())}, nil
+		},
+		Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+			var calls sync.WaitGroup
+			for method, params := range map[string]map[string]any{
+				"fs/read_text_file":  {"path": filepath.Join(dir, "file.txt")},
+				"fs/write_text_file": {"path": filepath.Join(dir, "written"), "content": "x"},
+				"terminal/create":    {"command": "sh", "args": []string{"-c", "echo $GRAB_SECRET > " + filepath.Join(dir, "ran.tmp") + " && mv ran.tmp ran"}, "cwd": dir},
 			} {
-				waiting++
-				call.params["sessionId"] = m.Params.SessionID
-				send(map[string]any{"id": call.method, "method": call.method, "params": call.params})
-			}
-		case "":
-			if m.Result.Content != "" {
-				got("read", m.Result.Content)
-			}
-			if strings.Contains(lines.Text(), `"terminalId"`) { // the turn ends when the command has
-				for { // until the file is there
-					if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
-						break
+				params["sessionId"] = s.ID()
+				calls.Go(func() {
+					res, err := rpc.Call[struct{ Content, TerminalID string }](ctx, s, method, params)
+					switch {
+					case err != nil:
+					case res.Content != "":
+						got("read", res.Content)
+					case res.TerminalID != "":
+						for err = os.ErrNotExist; err != nil; time.Sleep(time.Millisecond) { // the turn ends when the command has
+							_, err = os.Stat(filepath.Join(dir, "ran"))
+						}
 					}
-				}
+				})
 			}
-			if waiting--; waiting == 0 {
-				send(map[string]any{"id": prompt, "result": map[string]any{"stopReason": "end_turn"}})
-			}
-		}
-	}
+			calls.Wait()
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+		},
+	}, &acp.AgentOptions{Initialize: func(_ context.Context, req *acp.InitializeRequest, _ *acp.InitializeResponse) error {
+		text, err := json.Marshal(req)
+		got("initialize", string(text))
+		return err
+	}})
 }
 
 // A way is how an agent is reached.

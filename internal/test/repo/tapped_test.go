@@ -44,7 +44,6 @@ var untapped = map[string]string{
 	"acp/acpv2/checks_test.go TestLoginsAreChecked":        "nothing is sent",
 	"acp/experimental_test.go TestProxy":                   "the schema says nothing of messages between proxies as a client or an agent sees them",
 
-	"cmd/acp/translate_host_test.go hosted":                                 "a process of its own; acp check judges what it sends",
 	"acp/agentkit/harness_test.go connect":                                  "the client's end is tapped",
 	"acp/agentkit/settings_test.go start":                                   "the client's end is tapped",
 	"acp/agentkit/harness_test.go serve":                                    "a process of its own; the client's end is tapped",
@@ -60,12 +59,11 @@ var untapped = map[string]string{
 	"acp/remote/server_websocket_test.go TestREM72_PermissionOfALostClient": "its client is lost in a turn",
 	"cmd/acp/doctor_test.go TestDoctorAtURL":                                "the agent is examined and not judged",
 	"cmd/acp/internal/talk/talk_test.go":                                    "the client judges the connection itself, and open fails a test for a finding",
+	"cmd/acp/script_test.go beAgent":                                        "processes of their own, of which the clients tap or judge; some are only examined",
 	"cmd/acp/tricks_test.go":                                                "processes of their own, which also do what agents must not do",
 	"cmd/acp/internal/inspect/tricks_test.go TestTricks":                    "the agent does what agents must not do, and the inspection judges it",
-	"cmd/acp/login_test.go locked":                                          "a process of its own, which is logged in to",
 	"cmd/acp/probe_client_test.go askingClient":                             "a process of its own, which the probe judges",
 	"cmd/acp/internal/terminal/stage_test.go stage":                         "a process of its own, which also does what agents must not do",
-	"cmd/acp/serve_test.go serveParrot":                                     "a process of its own; heard taps the client's end",
 	"cmd/acp/serve_test.go TestServeAndConnect":                             "who connects here is refused; heard taps the others",
 	"cmd/acp/serve_test.go TestServeEnds":                                   "the server ends in a turn",
 
