@@ -78,9 +78,7 @@ func TestPassThrough(t *testing.T) {
 			if n := bytes.Count(stacks(), []byte("translate.(*stream)")); n > 0 {
 				t.Errorf("goroutines of the translation:\n%s", stacks())
 			}
-			if err := errors.Join(program.Close(), peer.Close()); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, errors.Join(program.Close(), peer.Close()))
 		})
 	}
 }
@@ -117,9 +115,7 @@ func TestAsksAgain(t *testing.T) {
 				agents := &script{agents: c.agents, asked: func(version string) { asked = append(asked, version) }}
 				s := must.Get(translate.Transport(agents, translate.ClientSide, 1, &translate.Options{Again: agents}).Connect(t.Context()))(t)
 				got := ""
-				if err := s.Write([]byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`)); err != nil {
-					t.Error(err)
-				}
+				must.Do(t, s.Write([]byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`)))
 				if line, err := s.Read(); err != nil {
 					got = err.Error()
 				} else {
@@ -247,9 +243,7 @@ func TestEnds(t *testing.T) {
 		if got := exchange(t, agent, client, `{"jsonrpc":"2.0","method":"_late"}`); got != `{"jsonrpc":"2.0","method":"_late"}` {
 			t.Errorf("got %s", got)
 		}
-		if err := agent.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, agent.Close())
 		if err := agent.Write([]byte(`{}`)); err == nil {
 			t.Error("wrote to a closed stream")
 		}
@@ -273,17 +267,14 @@ func TestNothingPassesWhileClosing(t *testing.T) {
 		a, b := rpc.Pipe()
 		peer := must.Get(b.Connect(t.Context()))(t)
 		agent := peer.(rpc.FastStream)
-		client, err := translate.Transport(transportFunc(func(ctx context.Context) (rpc.Stream, error) {
+		client := must.Get(translate.Transport(transportFunc(func(ctx context.Context) (rpc.Stream, error) {
 			inner, err := a.Connect(ctx)
 			return rpc.Wrap(inner, rpc.Wrapper{Close: func() error {
 				go agent.WriteLines([]byte(late + late))
 				synctest.Wait()
 				return inner.Close()
 			}}), err
-		}), translate.ClientSide, 2, &translate.Options{Unique: "x"}).Connect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		}), translate.ClientSide, 2, &translate.Options{Unique: "x"}).Connect(t.Context()))(t)
 		exchange(t, client.(rpc.FastStream), agent, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"info":{"name":"c","version":"1"}}}`)
 		exchange(t, agent, client.(rpc.FastStream), `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}`)
 		var read sync.WaitGroup
@@ -293,9 +284,7 @@ func TestNothingPassesWhileClosing(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		if err := errors.Join(client.Close(), agent.Close()); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, errors.Join(client.Close(), agent.Close()))
 		read.Wait()
 	})
 }
@@ -396,9 +385,7 @@ func TestHostWorksBeside(t *testing.T) {
 		if n := written.Load(); n > 4<<20 {
 			t.Errorf("%d MB were taken", n>>20)
 		}
-		if err := agent.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, agent.Close())
 		<-done
 		for {
 			if _, err := host.Read(); err != nil {
@@ -422,9 +409,7 @@ func TestHostBackpressure(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		if err := agent.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, agent.Close())
 		<-done
 		if written > 4<<20 || written == 0 {
 			t.Errorf("%d MB were taken", written>>20)
