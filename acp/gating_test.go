@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -242,6 +243,18 @@ func TestInitializeThatCannotBeAnswered(t *testing.T) {
 		t.Errorf("served before initialize was answered: %v", err)
 	}
 	must.Do(t, call(t, conn, acp.MethodInitialize, initializeParams))
+}
+
+// A terminal without an id is not the answer to terminal/create.
+func TestTerminalWithoutID(t *testing.T) {
+	_, agent := pairThat(t, unmade, acp.AgentHandlers{}, nil, terminals(
+		func(context.Context, *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
+			return &acp.CreateTerminalResponse{}, nil
+		}, func(acp.TerminalID) {}), nil)
+	_, err := agent.Session("s").CreateTerminal(t.Context(), &acp.CreateTerminalRequest{Command: "x"})
+	if !errors.Is(err, rpc.ErrInternal) || !strings.Contains(err.Error(), "/terminalId") {
+		t.Errorf("got %v", err)
+	}
 }
 
 // TRM-7: a client may ask its user before it runs a command, however long that takes. An agent that gives up waiting
