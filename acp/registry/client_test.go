@@ -171,6 +171,28 @@ func nothing(t *testing.T, dir string) {
 	}
 }
 
+// is requires that a call has returned an agent of a version.
+func is(t *testing.T, version string) func(*registry.Installed, error) {
+	t.Helper()
+	return func(i *registry.Installed, err error) {
+		t.Helper()
+		if err != nil || i.Entry.Version != version {
+			t.Errorf("got %v, %v, want version %s", i, err, version)
+		}
+	}
+}
+
+// fails requires that a call has failed.
+func fails(t *testing.T, want error) func(*registry.Installed, error) {
+	t.Helper()
+	return func(i *registry.Installed, err error) {
+		t.Helper()
+		if !errors.Is(err, want) {
+			t.Errorf("got %v, %v, want %v", i, err, want)
+		}
+	}
+}
+
 // item is one of an archive.
 type item struct {
 	name, text, to string
@@ -380,9 +402,7 @@ func TestLargeLists(t *testing.T) {
 	if last := list.Skipped[len(list.Skipped)-1].Error(); !strings.Contains(last, "99901 more") {
 		t.Error(last)
 	}
-	if _, err := c.Install(t.Context(), "large", nil); !errors.Is(err, registry.ErrUnknownAgent) {
-		t.Errorf("got %v", err)
-	}
+	fails(t, registry.ErrUnknownAgent)(c.Install(t.Context(), "large", nil))
 	must.Get(c.Install(t.Context(), "most", nil))(t)
 	if i, err := c.Find("most"); err != nil || len(i.Command().Args) != 19_000 {
 		t.Errorf("what was installed cannot be found: %v", err)
@@ -436,9 +456,7 @@ func TestREG5_Install(t *testing.T) {
 	refuse := errors.New("the user said no")
 	consent := c.Consent
 	c.Consent = nil
-	if _, err := c.Install(t.Context(), "one", nil); !errors.Is(err, registry.ErrNoConsent) {
-		t.Errorf("without consent: %v", err)
-	}
+	fails(t, registry.ErrNoConsent)(c.Install(t.Context(), "one", nil))
 	c.Consent = func(_ context.Context, p *registry.Plan) error { plans = append(plans, p); return refuse }
 	s.requests()
 	if _, err := c.Install(t.Context(), "one", nil); !errors.Is(err, refuse) {
@@ -493,9 +511,7 @@ func TestREG5_Install(t *testing.T) {
 	if now, err := c.Install(t.Context(), "one", nil); err != nil || now.Entry.Version != "1.0.0" || !now.Pinned {
 		t.Errorf("got %v, %v", now, err)
 	}
-	if _, err := c.Install(t.Context(), "one", &registry.InstallOptions{Kind: registry.NPX}); !errors.Is(err, registry.ErrPinned) {
-		t.Errorf("got %v", err)
-	}
+	fails(t, registry.ErrPinned)(c.Install(t.Context(), "one", &registry.InstallOptions{Kind: registry.NPX}))
 	must.Do(t, c.Pin(t.Context(), "one", false))
 	c.Consent = func(_ context.Context, p *registry.Plan) error { plans = append(plans, p); return nil }
 	updated, err := c.Update(t.Context(), "one", nil)
@@ -527,20 +543,14 @@ func TestREG5_Install(t *testing.T) {
 	}
 	starts("2.0.0")
 	must.Do(t, c.Remove(t.Context(), "one"))
-	if _, err := c.Find("one"); !errors.Is(err, registry.ErrNotInstalled) {
-		t.Errorf("got %v", err)
-	}
+	fails(t, registry.ErrNotInstalled)(c.Find("one"))
 	nothing(t, filepath.Join(c.Dir, "agents"))
 	if err := c.Remove(t.Context(), "one"); !errors.Is(err, registry.ErrNotInstalled) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := c.Update(t.Context(), "one", nil); !errors.Is(err, registry.ErrNotInstalled) {
-		t.Errorf("got %v", err)
-	}
+	fails(t, registry.ErrNotInstalled)(c.Update(t.Context(), "one", nil))
 	for _, id := range []string{"../../x", "", "a/b", "nul", strings.Repeat("a", 100)} {
-		if _, err := c.Find(id); !errors.Is(err, registry.ErrUnknownAgent) {
-			t.Errorf("%q: got %v", id, err)
-		}
+		fails(t, registry.ErrUnknownAgent)(c.Find(id))
 	}
 }
 
@@ -646,9 +656,7 @@ func TestREG6_HostileArchives(t *testing.T) {
 		if !maps.Equal(before, after) {
 			t.Errorf("before %v\nafter %v", before, after)
 		}
-		if now, err := c.Find("agent"); err != nil || now.Entry.Version != "1.0.0" {
-			t.Errorf("got %v, %v", now, err)
-		}
+		is(t, "1.0.0")(c.Find("agent"))
 	}
 	count := 0
 	for _, h := range all {
@@ -906,9 +914,7 @@ func TestKilled(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(c.Dir, "agents", "one", "2.0.0-*")); err != nil || len(left) == 0 { // the folder, and what was fetched
 		t.Errorf("left: %q, %v", left, err)
 	}
-	if now, err := c.Find("one"); err != nil || now.Entry.Version != "1.0.0" {
-		t.Errorf("got %v, %v", now, err)
-	}
+	is(t, "1.0.0")(c.Find("one"))
 	now, err := c.Update(t.Context(), "one", nil)
 	if err != nil || now.Entry.Version != "2.0.0" {
 		t.Fatalf("got %v, %v", now, err)
@@ -939,9 +945,7 @@ func TestDamaged(t *testing.T) {
 			t.Errorf("%.80s: got %v, %v", text, all, err)
 		}
 	}
-	if i, err := c.Install(t.Context(), "one", nil); err != nil || i.Entry.Version != "1.0.0" {
-		t.Errorf("got %v, %v", i, err)
-	}
+	is(t, "1.0.0")(c.Install(t.Context(), "one", nil))
 }
 
 // TestPlanIsWhole: nothing of what will be run is hidden behind something long.
@@ -1016,9 +1020,7 @@ func TestPlainHTTPOfOthers(t *testing.T) {
 	defer over.Close()
 	c := s.client(t)
 	c.HTTP, c.URL = over.Client(), over.URL+"/registry.json"
-	if _, err := c.Install(t.Context(), "local", nil); !errors.Is(err, registry.ErrPlainHTTP) {
-		t.Errorf("an archive on this machine: got %v", err)
-	}
+	fails(t, registry.ErrPlainHTTP)(c.Install(t.Context(), "local", nil))
 	if asked := s.requests(); slices.Contains(asked, "/agent.tar.gz") {
 		t.Errorf("asked for %q", asked)
 	}
@@ -1082,9 +1084,7 @@ func TestNoCache(t *testing.T) {
 	if err != nil || len(list.Agents) != 1 || list.NotKept == nil || list.Stale != nil {
 		t.Errorf("got %+v, %v", list, err)
 	}
-	if i, err := c.Install(t.Context(), "one", nil); err != nil || i.Entry.Version != "1.0.0" {
-		t.Errorf("got %v, %v", i, err)
-	}
+	is(t, "1.0.0")(c.Install(t.Context(), "one", nil))
 	file := filepath.Join(t.TempDir(), "file")
 	must.Do(t, os.WriteFile(file, nil, 0o600))
 	c.Dir = filepath.Join(file, "acp")
@@ -1290,9 +1290,7 @@ func TestIncomplete(t *testing.T) {
 					if i, err := client.Find("one"); !errors.Is(err, registry.ErrIncomplete) || i == nil {
 						t.Errorf("Find: %v, %v", i, err)
 					}
-					if _, err := client.Resolve(t.Context(), "one"); !errors.Is(err, registry.ErrIncomplete) {
-						t.Errorf("Resolve: %v", err)
-					}
+					fails(t, registry.ErrIncomplete)(client.Resolve(t.Context(), "one"))
 					if all, err := client.Installed(); !errors.Is(err, registry.ErrIncomplete) || len(all) != 1 {
 						t.Errorf("Installed: %v, %v", all, err)
 					}

@@ -141,9 +141,7 @@ func TestREG7_NPM(t *testing.T) {
 		})
 	}
 	s.set(npmEntry("scoped", "2.0.0", "@me/agent@2.0.0", ""))
-	if i, err := c.Update(t.Context(), "scoped", nil); err != nil || i.Entry.Version != "2.0.0" {
-		t.Errorf("got %v, %v", i, err)
-	}
+	is(t, "2.0.0")(c.Update(t.Context(), "scoped", nil))
 }
 
 // TestREG13_MinReleaseAge: a version that is too new for npm's settings is explained, and what is installed stays.
@@ -166,9 +164,7 @@ func TestREG13_MinReleaseAge(t *testing.T) {
 	if i.Entry.Version != "1.0.0" {
 		t.Errorf("got %+v", i)
 	}
-	if i, err = c.Update(t.Context(), "agent", &registry.InstallOptions{AnyAge: true}); err != nil || i.Entry.Version != "2.0.0" {
-		t.Errorf("got %v, %v", i, err)
-	}
+	is(t, "2.0.0")(c.Update(t.Context(), "agent", &registry.InstallOptions{AnyAge: true}))
 }
 
 // TestNPMFails: what npm says is put in words.
@@ -324,9 +320,7 @@ func TestPinnedMeanwhile(t *testing.T) {
 	e.Version, e.Distribution.UVX = "2.0.0", &registry.Package{Package: "one==2.0.0"}
 	s.set(e)
 	c.Consent = func(ctx context.Context, _ *registry.Plan) error { return c.Pin(ctx, "one", true) }
-	if _, err := c.Install(t.Context(), "one", &registry.InstallOptions{Kind: registry.UVX}); !errors.Is(err, registry.ErrPinned) {
-		t.Errorf("got %v", err)
-	}
+	fails(t, registry.ErrPinned)(c.Install(t.Context(), "one", &registry.InstallOptions{Kind: registry.UVX}))
 	if now, err := c.Find("one"); err != nil || now.Entry.Version != "1.0.0" || now.Kind != registry.Binary {
 		t.Errorf("got %+v, %v", now, err)
 	}

@@ -46,12 +46,8 @@ func TestResolveNames(t *testing.T) {
 	if _, err := c.Resolve(t.Context(), "acp"); !errors.As(err, new(*registry.AmbiguousError)) || asked > 0 {
 		t.Errorf("two: %v", err)
 	}
-	if _, err := c.Resolve(t.Context(), "three"); !errors.Is(err, registry.ErrUnknownAgent) {
-		t.Errorf("none: %v", err)
-	}
-	if _, err := c.FindName("one"); !errors.Is(err, registry.ErrNotInstalled) {
-		t.Errorf("not installed: %v", err)
-	}
+	fails(t, registry.ErrUnknownAgent)(c.Resolve(t.Context(), "three"))
+	fails(t, registry.ErrNotInstalled)(c.FindName("one"))
 	installed, err := c.Resolve(t.Context(), "one")
 	if err != nil || installed.ID() != "one-acp" || asked != 1 {
 		t.Fatalf("got %v, %v, asked %d times", installed, err, asked)
@@ -68,9 +64,7 @@ func TestResolveNames(t *testing.T) {
 	s = newServer(t)
 	s.set(entry("one-acp"), entry("new-acp"))
 	c.URL, c.Offline = s.URL+"/registry.json", false
-	if _, err := c.Resolve(t.Context(), "new-acp"); !errors.Is(err, registry.ErrNoConsent) {
-		t.Errorf("without consent: %v", err)
-	}
+	fails(t, registry.ErrNoConsent)(c.Resolve(t.Context(), "new-acp"))
 }
 
 func TestAmbiguousError(t *testing.T) {
