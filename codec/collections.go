@@ -13,12 +13,6 @@ func EncodeRawMap(e *Encoder, m map[string]json.RawMessage) { encodeMap(e, m, (*
 
 func encodeMap[T any](e *Encoder, m map[string]T, value func(*Encoder, T)) {
 	e.BeginObject()
-	writeMembers(e, m, value)
-	e.EndObject()
-}
-
-// writeMembers writes members into the open object, sorted by name.
-func writeMembers[T any](e *Encoder, m map[string]T, value func(*Encoder, T)) {
 	outer := len(e.keys)
 	for k := range m {
 		e.keys = append(e.keys, k)
@@ -31,6 +25,7 @@ func writeMembers[T any](e *Encoder, m map[string]T, value func(*Encoder, T)) {
 	}
 	clear(e.keys[outer:]) // not keys: an inner map may have moved them
 	e.keys = e.keys[:outer]
+	e.EndObject()
 }
 
 // New reads a value into a new variable.

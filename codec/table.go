@@ -75,7 +75,8 @@ func encodeMembers(e *Encoder, x any) {
 	l.encode(e, p)
 }
 
-// Decode replaces the value that x points to by the one that it reads, in the way in which Encode writes it.
+// Decode replaces the value that x points to by the one that it reads, in the way in which Encode writes it. It fails
+// if x is a nil pointer.
 func Decode(d *Decoder, x any) {
 	if isNil(x) {
 		d.Failf("cannot read into a nil %T", x)
