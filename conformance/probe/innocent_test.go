@@ -26,8 +26,9 @@ import (
 	"github.com/acpgo/sdk/internal/test/must"
 )
 
-// scripted starts an agent that is a function. It gets each message of the client, and the members of a message that it
-// sends, such as `"method":"x"`, go to the client; send returns false after the end of the connection.
+// scripted starts an agent that is a function. It gets each message of the client, and at the end an empty line. The
+// members of a message that it sends, such as `"method":"x"`, go to the client; send returns false after the end of the
+// connection.
 func scripted(t *testing.T, begin func() func(m *line, send func(members string) bool)) func() rpc.Transport {
 	return func() rpc.Transport {
 		client, transport := rpc.Pipe()
@@ -36,11 +37,14 @@ func scripted(t *testing.T, begin func() func(m *line, send func(members string)
 		go func() { // it ends with the connection
 			defer stream.Close()
 			for {
+				m, send := &line{}, func(members string) bool { return stream.Write([]byte(`{"jsonrpc":"2.0",`+members+`}`)) == nil }
 				text, err := stream.Read()
-				if err != nil {
+				if err == nil {
+					m = readLine(text)
+				}
+				if serve(m, send); err != nil {
 					return
 				}
-				serve(readLine(text), func(members string) bool { return stream.Write([]byte(`{"jsonrpc":"2.0",`+members+`}`)) == nil })
 			}
 		}()
 		return client
@@ -151,45 +155,25 @@ func TestOptionsThatChange(t *testing.T) {
 func TestEndInATurn(t *testing.T) {
 	for name, forNothing := range map[string]bool{"right": false, "wrong": true} {
 		bubble(t, name, func(t *testing.T) {
-			connect := func() rpc.Transport {
-				client, transport := rpc.Pipe()
-				stream := must.Get(transport.Connect(t.Context()))(t)
-				go func() { // it ends with the connection
-					prompt := ""
-					for {
-						line, err := stream.Read()
-						if err != nil && prompt == "" {
-							return
-						}
-						m := readLine(line)
-						text := []string{}
-						switch {
-						case err != nil || m.method == "session/prompt" && forNothing:
-							text = append(text, `"id":`+cmp.Or(prompt, m.id)+`,"result":{"stopReason":"cancelled"}`)
-							prompt = ""
-						case m.method == "initialize":
-							text = append(text, `"id":`+m.id+`,"result":`+terse)
-						case m.method == "session/new":
-							text = append(text, `"id":`+m.id+`,"result":{"sessionId":"s"}`)
-						case m.method == "session/prompt":
-							prompt = m.id
-							for range 3 {
-								text = append(text, `"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}}`)
-							}
-						}
-						for _, text := range text {
-							if stream.Write([]byte(`{"jsonrpc":"2.0",`+text+`}`)) != nil {
-								return
-							}
-						}
-						if err != nil {
-							stream.Close()
-							return
+			connect := scripted(t, func() func(*line, func(string) bool) {
+				prompt := ""
+				return func(m *line, send func(string) bool) {
+					switch {
+					case m.method == "" && prompt != "", m.method == "session/prompt" && forNothing:
+						send(`"id":` + cmp.Or(prompt, m.id) + `,"result":{"stopReason":"cancelled"}`)
+						prompt = ""
+					case m.method == "initialize":
+						send(`"id":` + m.id + `,"result":` + terse)
+					case m.method == "session/new":
+						send(`"id":` + m.id + `,"result":{"sessionId":"s"}`)
+					case m.method == "session/prompt":
+						prompt = m.id
+						for range 3 {
+							send(`"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}}`)
 						}
 					}
-				}()
-				return client
-			}
+				}
+			})
 			failed, r := failures(t, connect, "end-in-a-turn")
 			warned := slices.ContainsFunc(r.Rows, func(row probe.Row) bool { return row.ID == "PRM-7" && row.Verdict == probe.Warn })
 			if warned != forNothing || len(failed) > 0 {
