@@ -69,8 +69,6 @@ func build(doc *schema.Document) (*model.Package, error) {
 		if b.env.kept[def.Name] {
 			b.decls[def.Name] = b.declare(def.Node,
 				model.Common{Schema: def.Name, Pointer: def.Pointer, Doc: def.Description, Deprecated: def.Deprecated})
-		} else {
-			b.pkg.Runtime = append(b.pkg.Runtime, def.Name)
 		}
 	}
 	for _, def := range doc.Defs {

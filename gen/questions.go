@@ -3,6 +3,7 @@
 package gen
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -152,23 +153,16 @@ func looksGated(pkg *model.Package, m *model.Method, capabilities []capabilityPa
 			return fmt.Sprintf("The capability %s goes by its name", c.path)
 		}
 	}
+	prefix := cmp.Or(m.Name[:strings.LastIndex(m.Name, "/")+1], m.Name)
 	for _, other := range pkg.Methods {
-		if other.Side != m.Side || len(other.Capability) != 1 || !strings.HasPrefix(other.Name, familyOf(m.Name)) {
+		if other.Side != m.Side || len(other.Capability) != 1 || !strings.HasPrefix(other.Name, prefix) {
 			continue
 		}
-		if path := other.Capability[0].JSON; strings.EqualFold(path, strings.TrimSuffix(familyOf(m.Name), "/")) {
+		if path := other.Capability[0].JSON; strings.EqualFold(path, strings.TrimSuffix(prefix, "/")) {
 			return fmt.Sprintf("The capability %s gates %s", path, other.Name)
 		}
 	}
 	return ""
-}
-
-// familyOf returns a method's name up to and including its last slash, or the whole name if it has none.
-func familyOf(method string) string {
-	if i := strings.LastIndex(method, "/"); i >= 0 {
-		return method[:i+1]
-	}
-	return method
 }
 
 // idle returns the capabilities that gate nothing: only hand-written code can advertise and use them.

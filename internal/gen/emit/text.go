@@ -144,11 +144,6 @@ func eachOnALine(brackets string, items ...jen.Code) *jen.Statement {
 	return jen.Custom(jen.Options{Open: brackets[:1] + "\n", Close: ",\n" + brackets[1:], Separator: ",\n"}, items...)
 }
 
-// structOf returns a struct type with one item on a line, which is a field or a comment.
-func structOf(items ...jen.Code) *jen.Statement {
-	return jen.Custom(jen.Options{Open: "struct {\n", Close: "\n}", Separator: "\n"}, items...)
-}
-
 // add adds each piece of code to f on a line of its own, without blank lines between them.
 func add(f *jen.File, code ...jen.Code) {
 	f.Custom(jen.Options{Separator: "\n"}, code...)

@@ -47,7 +47,7 @@ func (g *generator) structType(f *jen.File, name string, doc []string, first []j
 	body = append(body, more...)
 	typ := jen.Struct()
 	if len(body) > 0 {
-		typ = structOf(body...)
+		typ = source("struct {\n%\n}", body)
 	}
 	declare(f, doc, jen.Type().Id(name).Add(typ))
 }

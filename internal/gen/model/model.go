@@ -20,9 +20,6 @@ type Package struct {
 	Capabilities map[Side]Decl
 	// Features has the features that are experimental, or once were, sorted by name.
 	Features []*Feature
-	// Runtime has the names of the definitions that the runtime declares, in the order of the schema: the envelopes,
-	// and the definitions that only envelopes use.
-	Runtime []string
 }
 
 // Feature is a set of experimental methods, members and variants that a program enables together.
