@@ -19,8 +19,6 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-var endTurn = &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}
-
 // shows are the texts of content, with names for what is not text.
 func shows(call acp.ToolCall) []string {
 	var all []string
@@ -187,7 +185,7 @@ func TestToolCallIsBounded(t *testing.T) {
 func TestToolCallsAtOnce(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	goroutines, steps := 8, tier.Pick(0, 15, 50, 50)
-	calls, _ := recorded(t, func(ctx context.Context, s *agentkit.Turn[state]) error {
+	calls := recorded(t, func(ctx context.Context, s *agentkit.Turn[state]) error {
 		shared, err := agentkit.StartToolCall(ctx, s, "shared")
 		if err != nil {
 			return err
