@@ -195,9 +195,7 @@ func TestResumeElsewhere(t *testing.T) {
 
 // A cursor that is unknown, of another session, of another user, or no longer in the log is refused.
 func TestCursors(t *testing.T) {
-	r := newRig(t)
-	r.node("n1")
-	_, url := r.gateway("g1", kept, annAndBob)
+	r, url := newFleet(t, kept, annAndBob)
 	u := r.as(url, "a")
 	s, other := u.session(), u.session()
 	u.wantSaid(u.prompt(s, "say=3"), numbers(3))
@@ -253,9 +251,7 @@ func (u *user) tries(id acp.SessionID) map[string]error {
 
 // Records that are damaged, of a newer format, or in the place of another one are not used, and not overwritten.
 func TestRecords(t *testing.T) {
-	r := newRig(t)
-	r.node("n1")
-	_, url := r.gateway("g1")
+	r, url := newFleet(t)
 	u := r.user(url)
 	records := must.Get(r.js().KeyValue(t.Context(), "acp_sessions"))(r)
 	good := u.session()
@@ -544,9 +540,7 @@ func TestCancelOvertakes(t *testing.T) {
 
 // Requests that fail, or that make no sense, have the answers that the agent itself would give, and leave the session as it is.
 func TestOddRequests(t *testing.T) {
-	r := newRig(t)
-	r.node("n1")
-	_, url := r.gateway("g1")
+	r, url := newFleet(t)
 	c := r.raw(url)
 	ask := func(method, params string, questions ...func(id json.RawMessage)) string {
 		t.Helper()

@@ -250,9 +250,7 @@ func annAndBob(o *natsacp.GatewayOptions) {
 
 // A list has all sessions of a user and nothing of others: no cursor, and no empty pages.
 func TestPages(t *testing.T) {
-	r := newRig(t)
-	r.node("n1")
-	_, url := r.gateway("g1", annAndBob)
+	r, url := newFleet(t, annAndBob)
 	bob := r.as(url, "b")
 	want := map[acp.SessionID]bool{bob.session().ID(): true, bob.session().ID(): true}
 	store := must.Get(natsacp.OpenStore(t.Context(), dial(t, r.url), r.opts))(r)
@@ -302,9 +300,7 @@ func TestSeats(t *testing.T) {
 
 // Users have only their own sessions, even if they know the ids of others.
 func TestPrincipals(t *testing.T) {
-	r := newRig(t)
-	r.node("n1")
-	_, url := r.gateway("g1", annAndBob)
+	r, url := newFleet(t, annAndBob)
 	ann, bob := r.as(url, "a"), r.as(url, "b")
 	hers := ann.session()
 	ann.wantSaid(ann.prompt(hers, "say=2"), numbers(2))
@@ -354,9 +350,7 @@ func TestLongPrompt(t *testing.T) {
 
 // A session that was closed can be deleted, loaded again, and deleted by another connection.
 func TestDelete(t *testing.T) {
-	r := newRig(t)
-	r.node("n1")
-	_, url := r.gateway("g1")
+	r, url := newFleet(t)
 	u, other := r.user(url), r.user(url)
 	list := func() int {
 		page := must.Get(other.ListSessions(t.Context(), &acp.ListSessionsRequest{}))(r)

@@ -52,12 +52,19 @@ func newRig(t *testing.T, change ...func(*server.Options)) *rig {
 	return r
 }
 
-// newSession returns a fleet of a node n1 and a gateway g1, and a client with a session.
-func newSession(t *testing.T) (*rig, *user, *acp.ClientSession) {
+// newFleet returns a fleet of a node n1 and a gateway g1, with the URL of that.
+func newFleet(t *testing.T, change ...func(*natsacp.GatewayOptions)) (*rig, string) {
 	t.Helper()
 	r := newRig(t)
 	r.node("n1")
-	_, url := r.gateway("g1")
+	_, url := r.gateway("g1", change...)
+	return r, url
+}
+
+// newSession returns such a fleet, and a client with a session.
+func newSession(t *testing.T) (*rig, *user, *acp.ClientSession) {
+	t.Helper()
+	r, url := newFleet(t)
 	u := r.user(url)
 	return r, u, u.session()
 }

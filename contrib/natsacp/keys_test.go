@@ -34,9 +34,7 @@ func (u *user) wantKeyed(s *acp.ClientSession, key, text string, want acp.StopRe
 // A prompt with a known key is not run again: on the same connection, on another one, while it runs, after a handover,
 // nor after its agent has died.
 func TestKeys(t *testing.T) {
-	r := newRig(t)
-	r.node("n1")
-	_, url := r.gateway("g1")
+	r, url := newFleet(t)
 	u := r.user(url, func(u *user) { u.accept = map[string]string{"PRM-5": "another connection takes the session"} })
 	s := u.session()
 	u.wantKeyed(s, "a", "say=2", acp.StopReasonEndTurn)
