@@ -3,8 +3,6 @@ package tui
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -97,26 +95,6 @@ func TestHistoryKeepsPasted(t *testing.T) {
 			t.Errorf("the agent got %q", prompts)
 		}
 	})
-}
-
-// TestMentionWithPunctuation: a file named at the end of a sentence is found.
-func TestMentionWithPunctuation(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"main.go", "a b.txt", "naïve 文.txt"} {
-		must.Do(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
-	}
-	p := prompt{text: `See @main.go, @"a b.txt". Not @nobody! But @"naïve 文.txt"? And @main.go.`}
-	blocks, err := p.blocks(dir, acp.PromptCapabilities{})
-	must.Do(t, err)
-	var names []string
-	for _, b := range blocks[1:] {
-		if link, ok := b.Variant.(*acp.ContentBlockResourceLink); ok {
-			names = append(names, link.Name)
-		}
-	}
-	if got := strings.Join(names, "|"); got != "main.go|a b.txt|naïve 文.txt|main.go" {
-		t.Errorf("the files are %s", got)
-	}
 }
 
 // Brief messages disappear after some time.

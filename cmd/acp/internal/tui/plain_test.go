@@ -135,16 +135,6 @@ func TestPlainHostileTexts(t *testing.T) {
 	s.want("-32600", "> ")
 }
 
-func TestPlainEndOfInput(t *testing.T) {
-	s := plainly(t, acp.AgentHandlers{}, nil)
-	s.want("> ")
-	s.in.Close()
-	if err := <-s.ended; err != nil {
-		t.Error(err)
-	}
-	s.ended <- nil
-}
-
 // worldDoor is the dialog on the screen.
 type worldDoor struct{ *world }
 

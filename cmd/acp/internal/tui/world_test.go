@@ -292,8 +292,6 @@ func (w *world) status() string {
 	return lines[len(lines)-1]
 }
 
-func TestMain(m *testing.M) { os.Exit(m.Run()) }
-
 var update = flag.Bool("update", false, "write docs/reference/keys.md anew")
 
 // TestDocs: the tables of keys in docs/reference/keys.md are up to date.
