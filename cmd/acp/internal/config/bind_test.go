@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,48 +26,6 @@ func load(t *testing.T, file string, env map[string]string, args ...string) (*Co
 	cfg := Bind(c)
 	c.SetArgs(args)
 	return cfg, c.Execute()
-}
-
-// The order of precedence is flag, variable, file, default.
-func TestOrder(t *testing.T) {
-	const file = "registry.max-age = \"2h\"\nagent = \"a\"\nregistry.prefer = [\"npx\", \"uvx\"]\nallow-insecure = true"
-	for _, test := range []struct {
-		name   string
-		file   string
-		env    map[string]string
-		args   []string
-		age    time.Duration
-		agent  string
-		kinds  []string
-		secure bool
-		source Source
-	}{
-		{name: "nothing", age: time.Hour, kinds: []string{"binary", "npx", "uvx"}, secure: true, source: FromDefault},
-		{name: "file", file: file, age: 2 * time.Hour, agent: "a", kinds: []string{"npx", "uvx"}, source: FromFile},
-		{
-			name: "variable", file: file, env: map[string]string{"ACP_REGISTRY_MAX_AGE": "3h", "ACP_AGENT": "c", "ACP_REGISTRY_PREFER": "uvx, npx", "ACP_ALLOW_INSECURE": "0"},
-			age: 3 * time.Hour, agent: "c", kinds: []string{"uvx", "npx"}, secure: true, source: FromVariable,
-		},
-		{
-			name: "flag", file: file, env: map[string]string{"ACP_REGISTRY_MAX_AGE": "3h", "ACP_AGENT": "c"}, source: FromFlag,
-			args: []string{"--registry-max-age=4h", "--agent=e", "--registry-prefer=npx,binary", "--registry-prefer=uvx", "--allow-insecure=false"}, age: 4 * time.Hour, agent: "e", kinds: []string{"npx", "binary", "uvx"}, secure: true,
-		},
-		{
-			name: "an empty variable", file: file, env: map[string]string{"ACP_REGISTRY_MAX_AGE": ""},
-			age: 2 * time.Hour, agent: "a", kinds: []string{"npx", "uvx"}, source: FromFile,
-		},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			cfg, err := load(t, test.file, test.env, test.args...)
-			must.Do(t, err)
-			if cfg.RegistryMaxAge != test.age || cfg.Agent != test.agent || !slices.Equal(cfg.RegistryPrefer, test.kinds) || cfg.AllowInsecure == test.secure {
-				t.Errorf("%+v", cfg.Settings)
-			}
-			if got := cfg.Sources["registry.max-age"]; got != test.source {
-				t.Errorf("from %s, want %s", got, test.source)
-			}
-		})
-	}
 }
 
 // Lists whose values may contain commas take one value from each flag; in a variable, commas separate the values.
@@ -103,7 +60,7 @@ func TestLists(t *testing.T) {
 // An agent's own settings take precedence over those at the top of the file, but not over flags and variables.
 func TestFor(t *testing.T) {
 	const file = "mode = \"ask\"\nmodel = \"large\"\noption = \"a=1\"\n[agents.x]\nurl = \"ws://h\"\nmode = \"plan\"\nmodel = \"small\"\noption = [\"b=2\"]\n"
-	cfg, err := load(t, file, map[string]string{"ACP_MODEL": "middle"}, "--option=c=3")
+	cfg, err := load(t, file, map[string]string{"ACP_MODEL": "middle", "ACP_OPTION": "d=4"}, "--option=c=3")
 	must.Do(t, err)
 	if s := cfg.For(cfg.File.Agents["x"]); s.Mode != "plan" || s.Model != "middle" || !slices.Equal(s.Options, []string{"c=3"}) {
 		t.Errorf("%+v", s)
@@ -111,7 +68,7 @@ func TestFor(t *testing.T) {
 	if cfg.Mode != "ask" {
 		t.Errorf("the settings of all are now %+v", cfg.Settings)
 	}
-	if cfg, err = load(t, file, map[string]string{"ACP_MODEL": ""}); err != nil {
+	if cfg, err = load(t, file, map[string]string{"ACP_MODEL": "", "ACP_OPTION": ""}); err != nil {
 		t.Fatal(err)
 	}
 	if s := cfg.For(cfg.File.Agents["x"]); s.Mode != "plan" || s.Model != "small" || !slices.Equal(s.Options, []string{"b=2"}) {
@@ -164,17 +121,5 @@ func TestTable(t *testing.T) {
 	}
 	if n := reflect.TypeFor[Settings]().NumField(); n != len(Table) {
 		t.Errorf("%d fields, %d rows", n, len(Table))
-	}
-}
-
-func TestNearest(t *testing.T) {
-	known := []string{"claude-code-acp", "codex-acp", "gemini", "goose", "opencode"}
-	for name, want := range map[string][]string{
-		"gemni": {"gemini"}, "geminii": {"gemini"}, "goosee": {"goose"}, "claude": {"claude-code-acp"}, "GOSE": {"goose"}, "egmini": {"gemini"},
-		"x": nil, "nothing-like-it": nil, "": nil, strings.Repeat("a", 1000): nil,
-	} {
-		if got := Nearest(name, known); !slices.Equal(got, want) {
-			t.Errorf("%.20s: got %q, want %q", name, got, want)
-		}
 	}
 }

@@ -212,16 +212,3 @@ func FuzzEdit(f *testing.F) {
 		}
 	})
 }
-
-// A symbolic link to a file that does not exist stays a link.
-func TestEditLinkToNothing(t *testing.T) {
-	dir := t.TempDir()
-	link := filepath.Join(dir, "link.toml")
-	if err := os.Symlink("file.toml", link); err != nil {
-		t.Skip(err)
-	}
-	err := Set(t.Context(), link, "format", []string{"json"})
-	if to, e := os.Readlink(link); err == nil || to != "file.toml" || e != nil {
-		t.Errorf("%v, %q, %v", err, to, e)
-	}
-}
