@@ -5,6 +5,7 @@ package modelstub
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -23,6 +24,7 @@ func (messages) decode(body []byte) (*conversation, error) {
 			InputSchema json.RawMessage `json:"input_schema"`
 		}
 		Stream       bool
+		MaxTokens    int                              `json:"max_tokens"`
 		OutputFormat struct{ Schema json.RawMessage } `json:"output_format"`
 		OutputConfig struct {
 			Format struct{ Schema json.RawMessage }
@@ -49,6 +51,14 @@ func (messages) decode(body []byte) (*conversation, error) {
 			return nil, fmt.Errorf("messages: %d: %w", i, err)
 		}
 		t.agent = m.Role == "assistant"
+		switch {
+		case r.MaxTokens <= 0:
+			c.refused = "max_tokens is missing"
+		case t.opened != nil && (len(r.Tools) == 0 || !t.agent):
+			c.refused = "there are no tools although there are calls, or calls that are not the assistant's"
+		case slices.ContainsFunc(t.texts, func(text string) bool { return strings.TrimSpace(text) == "" }):
+			c.refused = "there is a text of white space"
+		}
 		if m.Role == "system" {
 			c.system += "\n" + strings.Join(t.texts, "\n")
 			continue
@@ -77,6 +87,10 @@ func blocks(content json.RawMessage) (turn, error) {
 		Text    string
 		Name    string
 		Content json.RawMessage
+
+		ID        string
+		ToolUseID string `json:"tool_use_id"`
+		Input     map[string]any
 	}
 	if err := json.Unmarshal(content, &list); err != nil {
 		return t, err
@@ -88,9 +102,12 @@ func blocks(content json.RawMessage) (turn, error) {
 			if err != nil {
 				return t, err
 			}
-			t.results = append(t.results, strings.Join(inner.texts, "\n"))
+			t.results, t.answered = append(t.results, strings.Join(inner.texts, "\n")), append(t.answered, b.ToolUseID)
 		case b.Type == "tool_use":
-			t.calls = append(t.calls, b.Name)
+			if b.Name == "" || b.Input == nil {
+				b.ID = ""
+			}
+			t.calls, t.opened = append(t.calls, b.Name), append(t.opened, b.ID)
 		case b.Type == "image" || b.Type == "image_url":
 			t.images++
 		case b.Text != "":

@@ -16,7 +16,11 @@ func (chat) decode(body []byte) (*conversation, error) {
 		Messages []struct {
 			Role    string
 			Content json.RawMessage
-			Calls   []struct{ Function struct{ Name string } } `json:"tool_calls"`
+			ID      string `json:"tool_call_id"`
+			Calls   []struct {
+				ID       string
+				Function struct{ Name, Arguments string }
+			} `json:"tool_calls"`
 		}
 		Tools []struct {
 			Function struct {
@@ -40,7 +44,12 @@ func (chat) decode(body []byte) (*conversation, error) {
 		}
 		for _, x := range m.Calls {
 			t.calls = append(t.calls, x.Function.Name)
+			if x.Function.Name == "" || !json.Valid([]byte(x.Function.Arguments)) {
+				x.ID = ""
+			}
+			t.opened = append(t.opened, x.ID)
 		}
+		t.answered = []string{m.ID}
 		c.add(m.Role, t)
 	}
 	for _, t := range r.Tools {
@@ -58,10 +67,10 @@ func (c *conversation) add(role string, t turn) {
 		c.system += strings.Join(t.texts, "\n") + "\n"
 		return
 	case "tool", "function":
-		t = turn{results: []string{strings.Join(t.texts, "\n")}}
-	case "assistant":
-		t.agent = true
+		c.turns = append(c.turns, turn{results: []string{strings.Join(t.texts, "\n")}, answered: t.answered})
+		return
 	}
+	t.agent, t.answered = role == "assistant", nil
 	c.turns = append(c.turns, t)
 }
 

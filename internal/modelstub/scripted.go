@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -85,104 +84,37 @@ func (a *Answer) fail(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// strict is implemented by shapes that check a conversation as the real API does.
-type strict interface{ check(body []byte) error }
-
-// check checks that the calls of each message are followed by their results, and by nothing else.
-func (chat) check(body []byte) error {
-	var r struct {
-		Messages []struct {
-			Role    string
-			Content json.RawMessage
-			ID      string `json:"tool_call_id"`
-			Calls   []struct {
-				ID       string
-				Function struct{ Name, Arguments string }
-			} `json:"tool_calls"`
-		}
+// check refuses what the real APIs refuse: empty messages, calls without results, and results without calls.
+func (c *conversation) check() error {
+	if c.refused != "" {
+		return errors.New(c.refused)
 	}
-	if err := json.Unmarshal(body, &r); err != nil {
-		return err
+	if len(c.turns) == 0 || c.turns[0].agent {
+		return errors.New("the first message is not the user's")
 	}
 	open := map[string]bool{}
-	for i, m := range r.Messages {
-		if m.Role == "tool" {
-			if !open[m.ID] {
-				return fmt.Errorf("messages.%d: a result of %q, which is no call before it", i, m.ID)
+	for i, t := range c.turns {
+		for _, id := range t.answered {
+			if !open[id] {
+				return fmt.Errorf("messages.%d: a result of %q, which is no call before it", i, id)
 			}
-			delete(open, m.ID)
-			continue
+			delete(open, id)
 		}
-		if len(open) > 0 {
+		if len(open) > 0 && (t.answered == nil || t.texts != nil || t.opened != nil) {
 			return fmt.Errorf("messages.%d: calls without a result: %v", i, open)
 		}
-		if m.Calls == nil && len(m.Content) == 0 {
+		if t.answered == nil && t.texts == nil && t.opened == nil && t.images == 0 {
 			return fmt.Errorf("messages.%d: neither content nor calls", i)
 		}
-		for _, x := range m.Calls {
-			if x.ID == "" || open[x.ID] || x.Function.Name == "" || !json.Valid([]byte(x.Function.Arguments)) {
-				return fmt.Errorf("messages.%d: not a call: %+v", i, x)
+		for _, id := range t.opened {
+			if id == "" || open[id] {
+				return fmt.Errorf("messages.%d: not a call: %q", i, id)
 			}
-			open[x.ID] = true
+			open[id] = true
 		}
 	}
 	if len(open) > 0 {
 		return fmt.Errorf("calls without a result: %v", open)
-	}
-	return nil
-}
-
-// check is like that of chat, for blocks of messages.
-func (messages) check(body []byte) error {
-	var r struct {
-		MaxTokens int `json:"max_tokens"`
-		Messages  []struct {
-			Role    string
-			Content []struct {
-				Type, Text, ID, Name string
-				ToolUseID            string `json:"tool_use_id"`
-				Input                map[string]any
-			}
-		}
-		Tools []json.RawMessage
-	}
-	if err := json.Unmarshal(body, &r); err != nil {
-		return err
-	}
-	if r.MaxTokens <= 0 || len(r.Messages) == 0 || r.Messages[0].Role != "user" {
-		return errors.New("max_tokens is missing, or the first message is not the user's")
-	}
-	open, used := map[string]bool{}, false
-	for i, m := range r.Messages {
-		before := open
-		open = map[string]bool{}
-		if len(m.Content) == 0 {
-			return fmt.Errorf("messages.%d: no content", i)
-		}
-		for _, b := range m.Content {
-			switch b.Type {
-			case "tool_result":
-				if !before[b.ToolUseID] {
-					return fmt.Errorf("messages.%d: a result of %q, which is no call of the message before", i, b.ToolUseID)
-				}
-				delete(before, b.ToolUseID)
-			case "tool_use":
-				if b.ID == "" || open[b.ID] || b.Name == "" || b.Input == nil || m.Role != "assistant" {
-					return fmt.Errorf("messages.%d: not a call: %+v", i, b)
-				}
-				open[b.ID], used = true, true
-			case "text":
-				if strings.TrimSpace(b.Text) == "" {
-					return fmt.Errorf("messages.%d: a text of white space", i)
-				}
-			}
-		}
-		if len(before) > 0 {
-			return fmt.Errorf("messages.%d: calls without a result: %v", i, before)
-		}
-	}
-	if len(open) > 0 || used && len(r.Tools) == 0 {
-		return errors.New("calls without a result, or no tools although there are calls")
 	}
 	return nil
 }

@@ -30,7 +30,8 @@ type Options struct {
 	// Script, if set, answers in place of the scripts of this package, unless it returns nil. It may be called by several
 	// goroutines at once.
 	Script func(Request) *Answer
-	// Strict refuses conversations that the real APIs refuse, such as those with a call that has no result.
+	// Strict refuses conversations that the real APIs of OpenAI and Anthropic refuse, such as those with a call that has
+	// no result.
 	Strict bool
 }
 
@@ -68,6 +69,8 @@ type conversation struct {
 	tools  []tool
 	stream bool
 	schema json.RawMessage // the answer has to be JSON of this schema; nil: it is text
+
+	refused string // why the real API refuses it, if only that API does
 }
 
 // turn is one message of the conversation.
@@ -77,6 +80,8 @@ type turn struct {
 	results []string // of tools
 	calls   []string // the names of the tools that the model calls
 	images  int
+
+	opened, answered []string // the ids of the calls, "" for one that is not well-formed, and of those with the results
 }
 
 // tool is what the agent can do for the model.
@@ -175,9 +180,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]any{"totalTokens": tokens(string(body))})
 		return
 	}
-	if sh, ok := sh.(strict); ok && s.options.Strict {
-		if err := sh.check(body); err != nil {
-			writeJSON(w, http.StatusBadRequest, sh.(shape).failure(http.StatusBadRequest, err.Error()))
+	if s.options.Strict {
+		if err := c.check(); err != nil {
+			writeJSON(w, http.StatusBadRequest, sh.failure(http.StatusBadRequest, err.Error()))
 			return
 		}
 	}
