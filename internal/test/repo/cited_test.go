@@ -1,18 +1,17 @@
 package repo_test
 
 import (
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -114,36 +113,21 @@ func TestCitedRequirements(t *testing.T) {
 	// ACP, and proxies.
 	other := map[string]bool{"UTF": true, "SHA": true, "REM": true, "REG": true, "TEL": true, "MOA": true, "PRX": true}
 	id := regexp.MustCompile(`\b([A-Z]{2,3})-\d+\b`)
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git"):
-			return fs.SkipDir
-		case path == "conformance", path == filepath.Join("cmd", "acp"):
-			return fs.SkipDir // the judge has all requirements, in a table that its own test checks
-		case d.IsDir(), path == filepath.Join("docs", "reference", "real-agents.md"),
-			path == filepath.Join("docs", "reference", "requirements.md"):
-			return nil
+	// The judge has all requirements, in a table that its own test checks.
+	judged := regexp.MustCompile(`^(conformance/|cmd/acp/|docs/reference/(real-agents|requirements)\.md$)`)
+	walkFiles(t, func(path string) {
+		ext := filepath.Ext(path)
+		if judged.MatchString(filepath.ToSlash(path)) || !slices.Contains([]string{".go", ".md", ".mjs", ".txtar"}, ext) {
+			return
 		}
-		switch filepath.Ext(path) {
-		case ".go", ".md", ".mjs", ".txtar":
-		default:
-			return nil
-		}
-		text, err := os.ReadFile(path)
-		for _, m := range id.FindAllStringSubmatch(string(text), -1) {
+		for _, m := range id.FindAllStringSubmatch(readFile(t, path), -1) {
 			if _, ok := cited[m[0]]; ok {
 				cited[m[0]] = true
 			} else if !other[m[1]] {
 				t.Errorf("%s cites %s, which is not a requirement", path, m[0])
 			}
 		}
-		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	tests := testsOfTheModule(t)
 	for _, r := range conformance.Requirements() {
 		if r.KeptBy != "" && !cited[r.ID] && len(tests.ids[strings.ReplaceAll(r.ID, "-", "")]) == 0 && shownElsewhere[r.ID] == nil {
@@ -169,17 +153,14 @@ func testsOfTheModule(t *testing.T) named {
 		}
 	}
 	like := regexp.MustCompile(`^"([A-Z]{2,3}[0-9]+_)+[A-Za-z0-9]+"$`)
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err == nil && filepath.Base(filepath.Dir(path)) == "requirements" && strings.HasSuffix(path, ".txtar") {
-			add(strings.ReplaceAll(d.Name(), "-", "")) // a transcript, see internal/test/actor
+	walkFiles(t, func(path string) {
+		if filepath.Base(filepath.Dir(path)) == "requirements" && strings.HasSuffix(path, ".txtar") {
+			add(strings.ReplaceAll(filepath.Base(path), "-", "")) // a transcript, see internal/test/actor
 		}
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
-			return err
+		if !strings.HasSuffix(path, "_test.go") {
+			return
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
+		file := must.Get(parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution))(t)
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.FuncDecl:
@@ -196,10 +177,6 @@ func testsOfTheModule(t *testing.T) named {
 			}
 			return true
 		})
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return tests
 }

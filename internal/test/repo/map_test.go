@@ -104,6 +104,12 @@ func packageSizes(t *testing.T) map[string]size {
 // walkTree calls do for each file that belongs to a module, as the go command sees it.
 func walkTree(t *testing.T, do func(path string)) {
 	t.Helper()
+	walkFiles(t, do, "testdata")
+}
+
+// walkFiles calls do for each file outside hidden folders, those of npm, and those with one of the names.
+func walkFiles(t *testing.T, do func(path string), skipped ...string) {
+	t.Helper()
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		name := entry.Name()
 		switch {
@@ -111,7 +117,7 @@ func walkTree(t *testing.T, do func(path string)) {
 			return err
 		case !entry.IsDir():
 			do(path)
-		case path != "." && (name == "testdata" || name == "node_modules" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")):
+		case path != "." && (slices.Contains(skipped, name) || name == "node_modules" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")):
 			return fs.SkipDir
 		}
 		return nil

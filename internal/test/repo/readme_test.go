@@ -8,7 +8,6 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -287,15 +286,11 @@ func TestGuidesLinks(t *testing.T) {
 // TestGuidesNameTests checks that the tests named in SECURITY.md exist in the tree.
 func TestGuidesNameTests(t *testing.T) {
 	var sources strings.Builder
-	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(path, "_test.go") {
+	walkTree(t, func(path string) {
+		if strings.HasSuffix(path, "_test.go") {
 			sources.WriteString(readFile(t, path))
 		}
-		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	names := regexp.MustCompile("`(Test\\w+)(?:/(\\w+))?`")
 	named := names.FindAllStringSubmatch(readFile(t, "SECURITY.md"), -1)
 	if len(named) < 40 {

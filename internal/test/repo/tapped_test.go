@@ -1,15 +1,14 @@
 package repo_test
 
 import (
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -81,20 +80,12 @@ func TestTapped(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	used := map[string]bool{}
 	tapped, others := 0, 0
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+	walkTree(t, func(path string) {
 		path = filepath.ToSlash(path)
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (d.Name() == "node_modules" || path == "bench"): // bench is another module
-			return fs.SkipDir
-		case d.IsDir() || !strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, "example_test.go"): // an example has no testing.TB
-			return nil
+		if !strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, "example_test.go") || strings.HasPrefix(path, "bench/") {
+			return // an example has no testing.TB, and bench is another module
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
+		file := must.Get(parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution))(t)
 		for _, decl := range file.Decls {
 			f, ok := decl.(*ast.FuncDecl)
 			if !ok || !calls(f, starts) {
@@ -116,11 +107,7 @@ func TestTapped(t *testing.T) {
 				t.Errorf("%s connects without conformance.Tap", name)
 			}
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name := range untapped {
 		if !used[name] {
 			t.Errorf("the entry for %s is not needed", name)

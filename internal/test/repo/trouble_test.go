@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
@@ -31,28 +30,10 @@ func troublePage(t *testing.T, text string) {
 	}
 }
 
-// safeBuffer is a log that several goroutines write.
-type safeBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *safeBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
 // troubled prompts an agent once, and returns the client's result and the agent's log.
 func troubled(t *testing.T, handlers acp.ClientHandlers, prompt func(context.Context, *agentkit.Turn[any]) error) (res *acp.PromptResponse, log string, err error) {
 	t.Helper()
-	var logged safeBuffer
+	var logged bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&logged, nil))
 	sessions := agentkit.NewSessions(agentkit.Config[any]{Logger: logger, Prompt: func(ctx context.Context, t *agentkit.Turn[any], _ *acp.PromptRequest) (*acp.PromptResponse, error) {
 		return nil, prompt(ctx, t)
