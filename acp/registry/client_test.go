@@ -42,7 +42,7 @@ type server struct {
 	etag    string
 	broken  http.HandlerFunc // answers for the list, if set
 	files   map[string][]byte
-	asked   []string // "GET /registry.json 200"
+	asked   []string // "/registry.json"
 }
 
 func newServer(t *testing.T) *server {
@@ -331,6 +331,7 @@ func TestREG1_List(t *testing.T) {
 	}
 	for text, want := range map[string][]string{
 		"": {"first", "other"}, "coder": {"first", "other"}, "FIRST": {"first", "other"}, "coder zoe": {"other"}, "other coder": {"other"}, "nothing": nil,
+		"O": {"other", "first"}, // which has it in its description only
 	} {
 		if got := ids(list.Search(text)); !slices.Equal(got, want) {
 			t.Errorf("search for %q: %q, want %q", text, got, want)
@@ -340,6 +341,7 @@ func TestREG1_List(t *testing.T) {
 	if _, err := c.List(t.Context()); err != nil || len(s.requests()) != 0 {
 		t.Errorf("a list that is new was fetched again: %v", err)
 	}
+	s.set() // with the same ETag
 	if list, err = c.Refresh(t.Context()); err != nil || list.Stale != nil || len(s.requests()) != 1 || len(list.Agents) != 2 {
 		t.Errorf("confirmed: %v, %v", list, err)
 	}
@@ -932,10 +934,17 @@ func TestDamaged(t *testing.T) {
 	c := s.client(t)
 	must.Get(c.Install(t.Context(), "one", nil))(t)
 	name := filepath.Join(c.Dir, "agents", "one", "installed.json")
+	outside := filepath.Join(c.Dir, "agents", "elsewhere")
+	for _, dir := range []string{outside, filepath.Join(c.Dir, "agents", "one", "x", "y")} {
+		must.Do(t, os.MkdirAll(dir, 0o700))
+		must.Do(t, os.WriteFile(filepath.Join(dir, "agent"), []byte(script("1.0.0")), 0o700))
+	}
 	for _, text := range []string{
 		`{`, `null`, `{"entry":{"id":"two"}}`, `{"entry":{"id":"one"},"folder":"../..","program":"agent"}`,
 		`{"entry":{"id":"one"},"folder":".","program":"agent"}`, `{"entry":{"id":"one"},"folder":"x","program":"../../../../bin/sh"}`,
 		`{"entry":{"id":"one"},"folder":"x","program":"/bin/sh"}`, strings.Repeat(" ", 2<<20),
+		`{"entry":{"id":"one"},"folder":"..","program":"elsewhere/agent"}`, `{"entry":{"id":"one"},"folder":"../elsewhere","program":"agent"}`,
+		`{"entry":{"id":"one"},"folder":"x/y","program":"agent"}`,
 	} {
 		must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 		if i, err := c.Find("one"); err == nil {
@@ -946,6 +955,7 @@ func TestDamaged(t *testing.T) {
 		}
 	}
 	is(t, "1.0.0")(c.Install(t.Context(), "one", nil))
+	must.Get(os.Stat(filepath.Join(outside, "agent")))(t)
 }
 
 // TestPlanIsWhole: nothing of what will be run is hidden behind something long.
@@ -1083,6 +1093,9 @@ func TestNoCache(t *testing.T) {
 	list, err := c.List(t.Context())
 	if err != nil || len(list.Agents) != 1 || list.NotKept == nil || list.Stale != nil {
 		t.Errorf("got %+v, %v", list, err)
+	}
+	if left := must.Get(filepath.Glob(filepath.Join(c.Dir, ".tmp-*")))(t); len(left) != 0 {
+		t.Errorf("left: %q", left)
 	}
 	is(t, "1.0.0")(c.Install(t.Context(), "one", nil))
 	file := filepath.Join(t.TempDir(), "file")
