@@ -103,26 +103,38 @@ func TestClientEnds(t *testing.T) {
 
 // An agent that does not end with the client is closed, and so is everything when the context ends.
 func TestStubbornAgent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, transparent(), nil, true)
-		r.client.send(prompt(1, "s"))
-		r.agent.want(prompt(1, "s"))
-		began := time.Now()
-		r.client.stream.Close()
-		if err := <-r.served; err != nil || time.Since(began) != time.Second {
-			t.Errorf("the proxy ended with %v after %v", err, time.Since(began))
-		}
-
-		r = newRig(t, transparent(), nil, true)
-		r.client.send(prompt(1, "s"))
-		r.agent.want(prompt(1, "s"))
-		r.cancel()
-		if err := <-r.served; !errors.Is(err, context.Canceled) {
-			t.Errorf("the proxy ended with %v", err)
-		}
-		r.client.stream.Close()
-		r.agent.stream.Close()
-	})
+	const hello = `{"jsonrpc":"2.0","method":"_hello"}` // which has no hook
+	for _, test := range []struct {
+		name  string
+		end   func(r *rig)
+		after time.Duration
+		want  error
+	}{
+		{"silent", func(r *rig) { r.client.stream.Close() }, time.Second, nil},
+		{"talks on", func(r *rig) {
+			r.client.stream.Close()
+			r.agent.send(hello)
+			synctest.Wait() // until writing it has failed
+			r.agent.send(hello)
+		}, 0, nil},
+		{"context", func(r *rig) { r.cancel() }, 0, context.Canceled},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, transparent(), nil, true)
+			r.client.send(prompt(1, "s"))
+			r.agent.want(prompt(1, "s"))
+			began := time.Now()
+			test.end(r)
+			if err := <-r.served; !errors.Is(err, test.want) || time.Since(began) != test.after {
+				t.Errorf("%s: the proxy ended with %v after %v", test.name, err, time.Since(began))
+			}
+			if r.agent.stream.Write([]byte(update("s", 2))) == nil {
+				t.Errorf("%s: the agent is still connected", test.name)
+			}
+			r.client.stream.Close()
+			r.agent.stream.Close()
+		})
+	}
 }
 
 // A hook that does not return is waited for, but not for ever.
