@@ -128,12 +128,15 @@ func (f *Fleet) StartNode(ctx context.Context, agent Agent, opts *NodeOptions) (
 		return nil, explain(ctx, err)
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
-	for subject, handle := range map[string]nats.MsgHandler{
-		f.subject("up", n.opts.Name, "*"): n.receive,
-		f.subject("node", n.opts.Name):    n.command,
-		f.subject("open", n.opts.Name):    n.place,
+	for _, s := range []struct {
+		subject string
+		handle  nats.MsgHandler
+	}{
+		{f.subject("up", n.opts.Name, "*"), n.receive}, // before open, whose answer invites frames
+		{f.subject("node", n.opts.Name), n.command},
+		{f.subject("open", n.opts.Name), n.place},
 	} {
-		sub, err := f.nc.Subscribe(subject, handle)
+		sub, err := f.nc.Subscribe(s.subject, s.handle)
 		if err != nil {
 			return nil, errors.Join(err, n.Close())
 		}
