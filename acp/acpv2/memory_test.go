@@ -38,7 +38,9 @@ func TestLongIDsAreNotRemembered(t *testing.T) {
 	}
 	agent := handlers(func(ctx context.Context, s *acpv2.AgentSession, _ *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
 		send := func(u *acpv2.UpdateSessionNotification) {
-			must.Do(t, rpc.Notify(ctx, s, acpv2.MethodSessionUpdate, u))
+			if err := rpc.Notify(ctx, s, acpv2.MethodSessionUpdate, u); err != nil {
+				t.Error(err)
+			}
 		}
 		for i := range n {
 			send(state(acpv2.SessionID(long(i)), running))
