@@ -105,7 +105,7 @@ func newLifeline(t *testing.T, dir string) *lifeline {
 	path := fifo(t, filepath.Join(dir, "lifeline"))
 	out := must.Get(os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0))(t)
 	t.Cleanup(func() { out.Close() })
-	in := must.Get(os.OpenFile(path, os.O_WRONLY, 0))(t)
+	in := must.Get(os.OpenFile(path, os.O_WRONLY, 0))(t) // or it would have ended before the first command
 	t.Cleanup(func() { in.Close() })
 	return &lifeline{in, out}
 }

@@ -94,7 +94,7 @@ func (r *runners) ran(t testing.TB, line string) (by []string) {
 		cmd := exec.Command(argv[0], append(argv[1:len(argv):len(argv)], "eval \"$1\"\nwait", "sh", line)...)
 		cmd.Dir, cmd.Env, cmd.WaitDelay = dir, append([]string{"STATUS=0"}, r.env...), 100*time.Millisecond
 		cmd.Stdout, cmd.Stderr = output, output
-		group := must.Get(proc.Start(cmd))(t)
+		group := must.Get(proc.Start(cmd))(t) // some lines end their own
 		killed := make(chan bool)
 		late := time.AfterFunc(time.Second, func() { group.Kill(); close(killed) })
 		_ = cmd.Wait() // most lines fail

@@ -147,7 +147,7 @@ func TestREM58_ConnectContext(t *testing.T) {
 	must.Do(t, s.Write([]byte(initialize)))
 	must.Get(s.Read())(t)
 
-	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t) // accepts by its backlog, and answers nothing
 	defer l.Close()
 	why := errors.New("enough")
 	ctx, stop := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, why)
