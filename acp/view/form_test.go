@@ -2,6 +2,7 @@ package view_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -77,5 +78,20 @@ func TestFormFieldValue(t *testing.T) {
 		if _, err := unknown.Value("x"); !errors.Is(err, acp.ErrUnsupported) || unknown.Title != "x" {
 			t.Errorf("%+v: %v", unknown, err)
 		}
+	}
+}
+
+// Required fields come first, in the agent's order.
+func TestFormFieldOrder(t *testing.T) {
+	schema := &acp.ElicitationSchema{Required: acp.Some([]string{"d", "b", "none"}), Properties: map[string]acp.ElicitationPropertySchema{}}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		schema.Properties[name] = acp.NewElicitationPropertySchemaBoolean(acp.BooleanPropertySchema{})
+	}
+	var got string
+	for _, f := range view.FormFields(schema) {
+		got += fmt.Sprint(f.Name, " ", f.Required, ", ")
+	}
+	if want := "d true, b true, a false, c false, "; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
