@@ -83,7 +83,7 @@ func TestMarkdownIsSafe(t *testing.T) {
 	}
 }
 
-// TestSARIF validates the document against the published schema, with an independent library.
+// TestSARIF reads the document with an independent library, which validates it against the published schema.
 func TestSARIF(t *testing.T) {
 	run := expectSARIF(t, checked(t, "sarif")).Runs[0]
 	if got, want := len(run.Tool.Driver.Rules), len(conformance.Rules()); got != want {
@@ -115,7 +115,7 @@ func expectSARIF(t *testing.T, text []byte) *sarif.Report {
 	decoder.DisallowUnknownFields()
 	must.Do(t, decoder.Decode(&sarif.Report{}))
 	report := must.Get(sarif.FromBytes(text))(t)
-	run := report.Runs[0] // of which the library writes members that are missing here, and would be wrong
+	run := report.Runs[0] // the library writes these members even if they are empty, which is not valid
 	run.Language, run.Tool.Driver.Language, run.NewlineSequences = "en", "en", []string{"\n"}
 	must.Do(t, report.Validate())
 	return report

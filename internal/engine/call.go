@@ -30,7 +30,7 @@ func (c *Conn) tell(ctx context.Context, method string, params wire.Encodable) e
 			if held, err := in.hold(method, params); held || err != nil {
 				return err
 			}
-		case in.used.Load() && ctx.Err() != nil && TurnOver(ctx): // what is not used has not ended
+		case in.used.Load() && ctx.Err() != nil && TurnOver(ctx): // a context that nobody has used has not ended
 			return unsent(method, context.Cause(ctx))
 		}
 	}
