@@ -2,7 +2,9 @@ package draw
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"strings"
 	"testing"
@@ -447,5 +449,14 @@ func TestExportWhole(t *testing.T) {
 	must.Do(t, Export(&b, s.Snapshot(), &ExportOptions{}))
 	if got := b.String(); !strings.Contains(got, "(10 older items are not stored)") || strings.Count(got, "message ") != 10 {
 		t.Error(got)
+	}
+}
+
+// An error of the writer is returned.
+func TestExportError(t *testing.T) {
+	r, w := io.Pipe()
+	r.Close()
+	if err := Export(w, story(t).Snapshot(), &ExportOptions{}); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("got %v", err)
 	}
 }
