@@ -3,6 +3,7 @@ package view_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,11 +88,11 @@ func TestFormFieldOrder(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		schema.Properties[name] = acp.NewElicitationPropertySchemaBoolean(acp.BooleanPropertySchema{})
 	}
-	var got string
+	var got []string
 	for _, f := range view.FormFields(schema) {
-		got += fmt.Sprint(f.Name, " ", f.Required, ", ")
+		got = append(got, fmt.Sprint(f.Name, " ", f.Required))
 	}
-	if want := "d true, b true, a false, c false, "; got != want {
+	if want := []string{"d true", "b true", "a false", "c false"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
