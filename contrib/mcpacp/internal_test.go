@@ -97,7 +97,8 @@ func TestRefusedIsUnsent(t *testing.T) {
 		posted := new(atomic.Bool)
 		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), postedKey{}, posted), time.Millisecond)
 		defer cancel()
-		req := must.Get(http.NewRequestWithContext(ctx, http.MethodPost, "http://x/", nil))(t)
+		call := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+		req := must.Get(http.NewRequestWithContext(ctx, http.MethodPost, "http://x/", call))(t)
 		if res, err := rt.RoundTrip(req); res != nil || !errors.Is(err, errNotRun) || posted.Load() {
 			t.Errorf("got %v, %v; may have reached the server: %v", res, err, posted.Load())
 		}

@@ -397,6 +397,9 @@ func (t *roundTripper) send(ctx context.Context, req *http.Request) (_ *http.Res
 			}
 		}
 		posted, _ := ctx.Value(postedKey{}).(*atomic.Bool)
+		if !id.IsValid() { // the rest of its answer is asked for, or it is cancelled
+			posted = nil
+		}
 		if posted != nil {
 			posted.Store(true)
 		}
