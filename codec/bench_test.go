@@ -20,11 +20,10 @@ func workloads() map[string]*notification {
 		}
 	}
 	source := strings.Repeat("\tif err != nil {\n\t\treturn fmt.Errorf(\"reading %q: %w\", name, err)\n\t}\n", 1<<20/70)
-	line := uint32(42)
 	call := &toolCall{
 		ID: "call_0196f8c0a1b27c3d", Title: "Reading acp/codec/decoder.go", Status: "in_progress", Args: []string{},
 		RawInput:  json.RawMessage(`{"path":"acp/codec/decoder.go","offset":12,"limit":[1,2,3],"follow":false,"filter":null}`),
-		Locations: []location{{Path: "/home/user/project/acp/codec/decoder.go", Line: &line}},
+		Locations: []location{{Path: "/home/user/project/acp/codec/decoder.go", Line: codec.Some(uint32(42))}},
 	}
 	for i := range 4 {
 		call.Content = append(call.Content, content{&contentText{Text: fmt.Sprintf("Line %d: nothing of interest was found there.\n", i), Priority: 0.5}})
@@ -60,7 +59,7 @@ func BenchmarkDecode(b *testing.B) {
 		for b.Loop() {
 			d.Reset(data)
 			n := new(notification)
-			n.DecodeJSON(d)
+			codec.Decode(d, n)
 			must.Do(b, d.End())
 		}
 	})
@@ -113,7 +112,7 @@ func BenchmarkTagLast(b *testing.B) {
 	for b.Loop() {
 		d.Reset(data)
 		n := new(notification)
-		n.DecodeJSON(d)
+		codec.Decode(d, n)
 		must.Do(b, d.End())
 	}
 }
@@ -126,7 +125,7 @@ func BenchmarkRaw(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(raw)))
 			b.ReportAllocs()
-			n := &notification{SessionID: "s", Update: update{&updateUnknown{Raw: raw}}}
+			n := &notification{SessionID: "s", Update: update{&toolCall{Status: "new", RawInput: raw}}}
 			var buf []byte
 			for b.Loop() {
 				buf, _ = codec.Append(buf[:0], n)

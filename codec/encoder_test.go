@@ -22,18 +22,17 @@ type encoderFunc func(e *codec.Encoder)
 func (f encoderFunc) EncodeJSON(e *codec.Encoder) { f(e) }
 
 func TestEncode(t *testing.T) {
-	line := uint32(3)
 	for _, c := range []struct {
 		name string
-		v    interface{ EncodeJSON(*codec.Encoder) }
+		v    any
 		want string
 	}{
 		{"chunk", &notification{SessionID: "s1", Update: update{&messageChunk{Content: content{&contentText{Text: "hé\n"}}}}}, chunkText},
-		{"meta", &notification{Update: update{&updateUnknown{Raw: json.RawMessage(" { \"a\" :\n1 } ")}}, Meta: map[string]json.RawMessage{"b\n": json.RawMessage("[ ]"), "a": json.RawMessage("1")}},
-			`{"sessionId":"","update":{"a":1},"_meta":{"a":1,"b\n":[]}}`},
-		{"empty meta", &notification{Update: update{&updateUnknown{Raw: json.RawMessage(`0`)}}, Meta: map[string]json.RawMessage{}}, `{"sessionId":"","update":0,"_meta":{}}`},
+		{"meta", &notification{Update: update{&updateUnknown{Raw: json.RawMessage(" { \"sessionUpdate\" :\n\"a\" } ")}}, Meta: map[string]json.RawMessage{"b\n": json.RawMessage("[ ]"), "a": json.RawMessage("1")}},
+			`{"sessionId":"","update":{"sessionUpdate":"a"},"_meta":{"a":1,"b\n":[]}}`},
+		{"empty meta", &notification{Update: update{&updateUnknown{Raw: json.RawMessage(`{"sessionUpdate":"a"}`)}}, Meta: map[string]json.RawMessage{}}, `{"sessionId":"","update":{"sessionUpdate":"a"},"_meta":{}}`},
 		{"tool", &update{&toolCall{
-			ID: "c", Status: "s", Content: []content{}, Locations: []location{{Path: "p"}, {Path: "q", Line: &line}}, RawInput: json.RawMessage("null"),
+			ID: "c", Status: "s", Content: []content{}, Locations: []location{{Path: "p"}, {Path: "q", Line: codec.Some(uint32(3))}}, RawInput: json.RawMessage("null"),
 			Limits: map[string]location{"z": {}, "a": {}},
 		}}, `{"sessionUpdate":"tool_call","toolCallId":"c","title":"","status":"s","args":[],"content":[],"locations":[{"path":"p"},{"path":"q","line":3}],"rawInput":null,"limits":{"a":{"path":""},"z":{"path":""}}}`},
 		{"nil collections", encoderFunc(func(e *codec.Encoder) {
@@ -74,8 +73,8 @@ func TestEncode(t *testing.T) {
 			codec.EncodeStringMap(e, map[string]string{"b": "2", "a": "1"})
 			e.EndArray()
 		}), `[null,true,false,-9223372036854775808,18446744073709551615,-1,"s","s",["a","b"],{"a":"1","b":"2"}]`},
-		{"members", &option{"me", &optionOther{Raw: json.RawMessage(`{ "id" : "you", "type":"x", "a\u0062" : [ 1 ], "id":2 }`)}}, `{"id":"me","type":"x","ab":[1]}`},
-		{"no members", &option{"me", &optionOther{Raw: json.RawMessage(`{ }`)}}, `{"id":"me"}`},
+		{"members", &choice{"me", &choiceUnknown{Raw: json.RawMessage(`{ "id" : "you", "type":"x", "a\u0062" : [ 1 ], "id":2 }`)}}, `{"id":"me","type":"x","ab":[1]}`},
+		{"no members", splice(`{ }`), `{"first":null,"last":null}`},
 		{"tag", encoderFunc(func(e *codec.Encoder) {
 			e.BeginObject()
 			e.Name("type")
@@ -109,11 +108,11 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		v    interface{ EncodeJSON(*codec.Encoder) }
+		v    any
 		want string
 	}{
-		{"empty union", &notification{}, `/update: update without variant`},
-		{"empty union deep", &notification{Update: update{&toolCall{Status: "s", Content: []content{float(1), {}}}}}, `/update/content/1: content without variant`},
+		{"empty union", &notification{}, `/update: update without a variant`},
+		{"empty union deep", &notification{Update: update{&toolCall{Status: "s", Content: []content{float(1), {}}}}}, `/update/content/1: content without a variant`},
 		{"empty enum", &notification{Update: update{&toolCall{}}}, `/update/status: empty codec_test.status`},
 		{"NaN", &notification{Update: update{&toolCall{Status: "s", Content: []content{float(math.NaN())}}}}, `/update/content/0/priority: NaN is not a JSON number`},
 		{"infinity", &notification{Update: update{&messageChunk{Content: float(math.Inf(-1))}}}, `/update/content/priority: -Inf is not a JSON number`},
@@ -122,11 +121,11 @@ func TestEncodeRefuses(t *testing.T) {
 		{"two raw", raw(`1 2`), `/update/rawInput: invalid JSON: offset 2: '2', expected end`},
 		{"raw UTF-8", raw("\"\xff\""), `/update/rawInput: invalid JSON: string is not UTF-8`},
 		{"deep raw", raw(strings.Repeat("[", 255) + strings.Repeat("]", 255)), `/update/rawInput` + strings.Repeat("/0", 254) + `: invalid JSON: nested too deeply`},
-		{"raw in map", &notification{Update: update{&updateUnknown{Raw: json.RawMessage("1")}}, Meta: map[string]json.RawMessage{"a": json.RawMessage("1"), "b/~": nil}},
+		{"raw in map", &notification{Update: update{&updateUnknown{Raw: json.RawMessage(`{"sessionUpdate":"a"}`)}}, Meta: map[string]json.RawMessage{"a": json.RawMessage("1"), "b/~": nil}},
 			`/_meta/b~1~0: invalid JSON: unexpected end, expected value`},
-		{"members of no object", &option{"", &optionOther{Raw: json.RawMessage("[]")}}, `expected object, got array`},
-		{"members of bad object", &option{"", &optionOther{Raw: json.RawMessage(`{"a":{"b":tru}}`)}}, `/a/b: invalid JSON: offset 10: 't', expected true`},
-		{"map value", &update{&toolCall{Status: "s", Limits: nil, Content: []content{{&contentUnknown{}}}}}, `/content/0: invalid JSON: unexpected end, expected value`},
+		{"members of no object", splice("[]"), `expected object, got array`},
+		{"members of bad object", splice(`{"a":{"b":tru}}`), `/a/b: invalid JSON: offset 10: 't', expected true`},
+		{"unknown without tag", &update{&toolCall{Status: "s", Content: []content{{&contentUnknown{}}}}}, `/content/0: an unknown variant must be an object with the string "type"`},
 		{"first of two", encoderFunc(func(e *codec.Encoder) { e.Failf("first"); e.Failf("second"); e.Null() }), `first`},
 		{"nothing", encoderFunc(func(*codec.Encoder) {}), `incomplete value`},
 		{"open", encoderFunc(func(e *codec.Encoder) { e.BeginObject() }), `incomplete value`},
@@ -356,7 +355,7 @@ func TestEncoderAllocs(t *testing.T) {
 	skipUnderRace(t)
 	all := workloads()
 	all["meta"] = &notification{
-		Update: update{&updateUnknown{Raw: json.RawMessage(`{"a": [1, 2]}`)}},
+		Update: update{&toolCall{Status: "s", RawInput: json.RawMessage(`{"a": [1, 2]}`)}},
 		Meta:   map[string]json.RawMessage{"b": json.RawMessage(`"\n"`), "a": json.RawMessage(`1`)},
 	}
 	for name, v := range all {

@@ -311,15 +311,15 @@ func FuzzGenerated(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		checkRoundTrip(t, text, new(notification), new(notification))
-		checkRoundTrip(t, text, new(option), new(option))
+		checkRoundTrip(t, text, new(choice), new(choice))
 		checkRoundTrip(t, text, new(tool), new(tool))
 	})
 }
 
-func checkRoundTrip(t *testing.T, text []byte, v, again codec.Value) {
+func checkRoundTrip(t *testing.T, text []byte, v, again any) {
 	t.Helper()
 	d := codec.NewDecoder(bytes.Clone(text))
-	v.DecodeJSON(d)
+	codec.Decode(d, v)
 	err := d.End()
 	checkError(t, err)
 	for _, r := range d.Repairs() {
@@ -331,8 +331,8 @@ func checkRoundTrip(t *testing.T, text []byte, v, again codec.Value) {
 	written, err := codec.Append(nil, v)
 	if err != nil {
 		checkError(t, err)
-		if strings.Contains(err.Error(), "empty") {
-			return // an enum that may be read, but not written, empty
+		if strings.HasSuffix(err.Error(), surrogate) {
+			return // an unknown variant, whose tag would not be written as it was read
 		}
 		t.Fatalf("%q: read as %+v, but not written: %v", text, v, err)
 	}

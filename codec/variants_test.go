@@ -1,6 +1,7 @@
 package codec_test
 
 import (
+	"cmp"
 	"reflect"
 	"testing"
 
@@ -34,14 +35,20 @@ func TestVariants(t *testing.T) {
 		text, err string
 		off       uint64
 		want      any
+		written   string // if it is not the text
 	}{
 		{text: `{"id":"a","type":"part","n":1}`, want: &choicePart{N: codec.Some(uint32(1))}},
 		{text: `{"id":"a","type":"empty","text":"t"}`, want: &choiceEmpty{Text: codec.Some("t")}},
 		{text: `{"id":"a","type":"other","b":[]}`, want: &choiceUnknown{Tag: "other", Raw: []byte(`{"id":"a","type":"other","b":[]}`)}},
+		{text: `{"text":"t","type":"empty","id":"a"}`, want: &choiceEmpty{Text: codec.Some("t")}, written: `{"id":"a","type":"empty","text":"t"}`},
+		{text: `{"type":"new","n":[ 1 ],"id":"a"}`, want: &choiceUnknown{Tag: "new", Raw: []byte(`{"type":"new","n":[ 1 ],"id":"a"}`)},
+			written: `{"id":"a","type":"new","n":[1]}`},
 		{text: `{"id":"a","type":"empty","text":5}`, err: "/text: expected string, got number"},
 		{text: `{"id":"a","type":"empty","text":5}`, off: 2, want: &choiceUnknown{Tag: "empty", Raw: []byte(`{"id":"a","type":"empty","text":5}`)}},
 		{text: `{"id":"a","type":"part"}`, err: `missing member "n"`},
 		{text: `{"id":"a"}`, err: `missing member "type"`},
+		{text: `{"type":"part","n":1}`, err: `missing member "id"`},
+		{text: `{"id":"a","type":"part","n":1,"type":"x"}`, err: `/type: duplicate member "type"`},
 		{text: `[]`, err: `expected object, got array`},
 	} {
 		var got choice
@@ -54,11 +61,11 @@ func TestVariants(t *testing.T) {
 			}
 			continue
 		}
-		if !reflect.DeepEqual(got.Variant, c.want) {
-			t.Errorf("%s is read as %+v, want %+v", c.text, got.Variant, c.want)
+		if want := (choice{"a", c.want}); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s is read as %+v, want %+v", c.text, got, want)
 		}
 		out, err := codec.Append(nil, &got)
-		if c.off == 0 && (err != nil || string(out) != c.text) {
+		if c.off == 0 && (err != nil || string(out) != cmp.Or(c.written, c.text)) {
 			t.Errorf("%s is written as %s, error %v", c.text, out, err)
 		}
 	}
