@@ -67,7 +67,7 @@ func TestBounds(t *testing.T) {
 		if codec.Decode(codec.NewDecoder([]byte(test.text)), test.value); again.End() != nil && test.options != "" {
 			continue // the value is bad by its type
 		}
-		out, err := codec.Append(nil, new(encoding(func(e *codec.Encoder) { codec.EncodeAs(e, test.value, test.options) })))
+		out, err := codec.Append(nil, encoderFunc(func(e *codec.Encoder) { codec.EncodeAs(e, test.value, test.options) }))
 		if err == nil && test.want != "" || err != nil && err.Error() != test.want {
 			t.Errorf("%s, %s: it is written as %s, %v, want %q", test.options, test.text, out, err, test.want)
 		}

@@ -9,36 +9,33 @@ import (
 	"github.com/acpgo/sdk/codec"
 )
 
-// encoding is a value that is written by a function.
-type encoding func(e *codec.Encoder)
-
-func (x *encoding) EncodeJSON(e *codec.Encoder) { (*x)(e) }
-
-func members(names ...string) *encoding {
-	x := encoding(func(e *codec.Encoder) {
+// object is an object whose members are written by a function.
+func object(members func(e *codec.Encoder)) encoderFunc {
+	return func(e *codec.Encoder) {
 		e.BeginObject()
+		members(e)
+		e.EndObject()
+	}
+}
+
+func members(names ...string) encoderFunc {
+	return object(func(e *codec.Encoder) {
 		for _, name := range names {
 			e.Name(name)
 			e.Int(1)
 		}
-		e.EndObject()
 	})
-	return &x
 }
 
-func raw(text string) *encoding {
-	x := encoding(func(e *codec.Encoder) { e.RawObject(json.RawMessage(text)) })
-	return &x
+func raw(text string) encoderFunc {
+	return func(e *codec.Encoder) { e.RawObject(json.RawMessage(text)) }
 }
 
 func TestEmbed(t *testing.T) {
-	object := func(write func(e *codec.Encoder)) encoding {
-		return func(e *codec.Encoder) {
-			e.BeginObject()
-			write(e)
-			e.EndObject()
-		}
+	variant := func(v encoderFunc) encoderFunc {
+		return func(e *codec.Encoder) { codec.EncodeVariant(e, "t", "v", v) }
 	}
+	one := encoderFunc(func(e *codec.Encoder) { e.Int(1) })
 	inner := object(func(e *codec.Encoder) {
 		e.Name("b")
 		e.Int(1)
@@ -48,12 +45,11 @@ func TestEmbed(t *testing.T) {
 		e.Name("list")
 		raw(`{"a":1}`).EncodeJSON(e)
 		e.Name("deep")
-		o := object(func(e *codec.Encoder) { e.Members(json.RawMessage(`{"a":1,"list":1}`)) })
-		o.EncodeJSON(e)
+		object(func(e *codec.Encoder) { e.Members(json.RawMessage(`{"a":1,"list":1}`)) }).EncodeJSON(e)
 	})
 	tests := []struct {
 		name  string
-		write encoding
+		write encoderFunc
 		want  string // the text, or the error after a !
 	}{
 		{"into an empty object", object(func(e *codec.Encoder) { codec.Embed(e, members("a", "b")) }), `{"a":1,"b":1}`},
@@ -69,20 +65,14 @@ func TestEmbed(t *testing.T) {
 		{"names that are there", object(func(e *codec.Encoder) {
 			e.Name("a")
 			e.Int(0)
-			codec.Embed(e, &inner, "a")
+			codec.Embed(e, inner, "a")
 		}), `{"a":0,"b":1,"z":[{"a":1}],"c":1}`},
 		{"names are of one object", object(func(e *codec.Encoder) {
-			codec.Embed(e, &nested, "a", "list")
+			codec.Embed(e, nested, "a", "list")
 			e.Members(json.RawMessage(`{"a":2}`))
 		}), `{"list":{"a":1},"deep":{"a":1,"list":1},"a":2}`},
-		{"what is not an object", object(func(e *codec.Encoder) {
-			x := encoding(func(e *codec.Encoder) { e.Int(1) })
-			codec.Embed(e, &x)
-		}), `!expected an object`},
-		{"an array", object(func(e *codec.Encoder) {
-			x := encoding(func(e *codec.Encoder) { e.BeginArray(); e.EndArray() })
-			codec.Embed(e, &x)
-		}), `!expected an object`},
+		{"what is not an object", object(func(e *codec.Encoder) { codec.Embed(e, one) }), `!expected an object`},
+		{"an array", object(func(e *codec.Encoder) { codec.Embed(e, array()) }), `!expected an object`},
 		{"raw that is not an object", object(func(e *codec.Encoder) { codec.Embed(e, raw("1")) }), `!an unknown variant must be an object`},
 		{"an error inside", object(func(e *codec.Encoder) {
 			e.Name("t")
@@ -92,25 +82,20 @@ func TestEmbed(t *testing.T) {
 		{"an error at a member", object(func(e *codec.Encoder) {
 			e.Name("t")
 			e.Str("v")
-			x := object(func(e *codec.Encoder) { e.Name("m"); e.Float(1); e.Failf("bad") })
-			codec.Embed(e, &x)
+			codec.Embed(e, object(func(e *codec.Encoder) { e.Name("m"); e.Float(1); e.Failf("bad") }))
 		}), "!/m: bad"},
-		{"a variant", func(e *codec.Encoder) { codec.EncodeVariant(e, "t", "v", members("a")) }, `{"t":"v","a":1}`},
-		{"a variant without members", func(e *codec.Encoder) { codec.EncodeVariant(e, "t", "v", members()) }, `{"t":"v"}`},
+		{"a variant", variant(members("a")), `{"t":"v","a":1}`},
+		{"a variant without members", variant(members()), `{"t":"v"}`},
 		{"a variant in an object", object(func(e *codec.Encoder) {
 			e.Name("s")
 			e.Str("u")
-			x := encoding(func(e *codec.Encoder) { codec.EncodeVariant(e, "t", "v", members("a")) })
-			codec.Embed(e, &x)
+			codec.Embed(e, variant(members("a")))
 		}), `{"s":"u","t":"v","a":1}`},
-		{"a variant that is not an object", func(e *codec.Encoder) {
-			x := encoding(func(e *codec.Encoder) { e.Int(1) })
-			codec.EncodeVariant(e, "t", "v", &x)
-		}, `!/t: expected an object`},
+		{"a variant that is not an object", variant(one), `!/t: expected an object`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			out, err := codec.Append(nil, &test.write)
+			out, err := codec.Append(nil, test.write)
 			if want, fails := strings.CutPrefix(test.want, "!"); fails {
 				if err == nil || err.Error() != want {
 					t.Errorf("got %s, %v, want the error %s", out, err, want)
@@ -128,16 +113,7 @@ func TestEmbedDepth(t *testing.T) {
 		levels int
 		want   error
 	}{{codec.MaxDepth, nil}, {codec.MaxDepth + 1, codec.ErrDepth}} {
-		x := encoding(func(e *codec.Encoder) {
-			for range test.levels - 1 {
-				e.BeginArray()
-			}
-			codec.EncodeVariant(e, "t", "v", members("a"))
-			for range test.levels - 1 {
-				e.EndArray()
-			}
-		})
-		if _, err := codec.Append(nil, &x); !errors.Is(err, test.want) {
+		if _, err := codec.Append(nil, deep(test.levels-1, func(e *codec.Encoder) { codec.EncodeVariant(e, "t", "v", members("a")) })); !errors.Is(err, test.want) {
 			t.Errorf("%d levels: got %v, want %v", test.levels, err, test.want)
 		}
 	}

@@ -28,14 +28,14 @@ func TestEmptyNames(t *testing.T) {
 	if err := d.End(); err == nil || err.Error() != "/kind: empty name" {
 		t.Errorf("got %v", err)
 	}
-	if _, err := codec.Append(nil, new(encoding(func(e *codec.Encoder) { write(e, color("")) }))); err == nil || err.Error() != "empty codec_test.color" {
+	if _, err := codec.Append(nil, encoderFunc(func(e *codec.Encoder) { write(e, color("")) })); err == nil || err.Error() != "empty codec_test.color" {
 		t.Errorf("got %v", err)
 	}
 	d.Reset([]byte(`""`))
 	if got, err := read[mood](d), d.End(); got != "" || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if text, err := codec.Append(nil, new(encoding(func(e *codec.Encoder) { write(e, mood("")) }))); err != nil || string(text) != `""` {
+	if text, err := codec.Append(nil, encoderFunc(func(e *codec.Encoder) { write(e, mood("")) })); err != nil || string(text) != `""` {
 		t.Errorf("got %s, %v", text, err)
 	}
 }
