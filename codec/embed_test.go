@@ -118,30 +118,3 @@ func TestEmbedDepth(t *testing.T) {
 		}
 	}
 }
-
-func TestFits(t *testing.T) {
-	for _, test := range []struct {
-		text string
-		want bool
-	}{
-		{`{"s":"x","n":1,"any":null}`, true},
-		{` { "more" : {} , "any" : [], "n" : -1.5 , "s" : "" } `, true},
-		{`{"s":"x","n":1}`, false},
-		{`{"s":"x","n":"1","any":1}`, false},
-		{`{"s":null,"n":1,"any":1}`, false},
-		{`{"S":"x","n":1,"any":1}`, false},
-		{`["s","n","any"]`, false},
-		{`null`, false},
-		{`{"s":"x","n":1,"any":1`, false},
-	} {
-		d := codec.NewDecoder([]byte(test.text))
-		if got := d.Fits("s", `"`, "n", `0`, "any", ``); got != test.want {
-			t.Errorf("%s fits: %v", test.text, got)
-		}
-		if d.Err() == nil { // it did not read on
-			if d.Skip(); d.End() != nil {
-				t.Errorf("%s: %v", test.text, d.Err())
-			}
-		}
-	}
-}

@@ -34,30 +34,17 @@ func suite(t testing.TB, prefix string) (cases []suiteCase) {
 	return cases
 }
 
-func TestSuiteAccepted(t *testing.T) {
-	for _, c := range suite(t, "y_") {
-		if err := skipAll(c.text); err != nil {
-			t.Errorf("%s: %v", c.name, err)
+func TestSuite(t *testing.T) {
+	for name, read := range map[string]func(text string) error{"skip": skipAll, "read": readAll, "write raw": writeRaw} {
+		for _, c := range suite(t, "y_") {
+			if err := read(c.text); err != nil {
+				t.Errorf("%s: %s: %v", c.name, name, err)
+			}
 		}
-		if err := readAll(c.text); err != nil {
-			t.Errorf("%s: read: %v", c.name, err)
-		}
-		if err := writeRaw(c.text); err != nil {
-			t.Errorf("%s: written raw: %v", c.name, err)
-		}
-	}
-}
-
-func TestSuiteRefused(t *testing.T) {
-	for _, c := range suite(t, "n_") {
-		if err := skipAll(c.text); !errors.Is(err, codec.ErrSyntax) {
-			t.Errorf("%s: got %v, want ErrSyntax", c.name, err)
-		}
-		if err := readAll(c.text); !errors.Is(err, codec.ErrSyntax) {
-			t.Errorf("%s: read: got %v, want ErrSyntax", c.name, err)
-		}
-		if err := writeRaw(c.text); !errors.Is(err, codec.ErrSyntax) {
-			t.Errorf("%s: written raw: got %v, want ErrSyntax", c.name, err)
+		for _, c := range suite(t, "n_") {
+			if err := read(c.text); !errors.Is(err, codec.ErrSyntax) {
+				t.Errorf("%s: %s: got %v, want ErrSyntax", c.name, name, err)
+			}
 		}
 	}
 }
