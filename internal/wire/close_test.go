@@ -38,12 +38,9 @@ func (s stuckStream) Close() error {
 func TestNothingRunsAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		h := &echoer{}
-		c := NewConn(make(stuckStream), Config{
-			Handler: h, Drain: time.Minute, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		c, _ := run(make(stuckStream), Config{
+			Drain: time.Minute, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		})
-		h.conn = c
-		c.Run()
 		must.Do(t, c.Post("m", nil))
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -72,10 +69,7 @@ func (quiet) Write([]byte) error { return nil }
 // Calls that were given up do not pile up although the peer says nothing: the next ones take their places.
 func TestAbandonedCallsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &echoer{}
-		c := NewConn(quiet{make(stuckStream)}, Config{Handler: h})
-		h.conn = c
-		c.Run()
+		c, _ := run(quiet{make(stuckStream)}, Config{})
 		synctest.Wait() // it reads, or it would take those that are given up
 		listed := func() int { return reflect.ValueOf(c.lib.conn).Elem().FieldByName("pending").Len() + len(c.calls) }
 		var first Call
@@ -117,10 +111,7 @@ func (*keeper) TryAnswered([]byte) bool { return false }
 // A call that took the place of one that was given up gets its own answer, and the late one is dropped.
 func TestAnswersAfterAbandonedCalls(t *testing.T) {
 	r, w := io.Pipe()
-	h := &echoer{}
-	c := NewConn(&tape{in: NewLineReader(r, 1000)}, Config{Handler: h})
-	h.conn = c
-	c.Run()
+	c, h := run(&tape{in: NewLineReader(r, 1000)}, Config{})
 	for n := 1; n < 100; n += 3 {
 		var calls [3]Call
 		var got [3]keeper

@@ -105,15 +105,22 @@ func (v rawValue) EncodeJSON(e *codec.Encoder) {
 	e.Raw(json.RawMessage(v))
 }
 
+// run starts a connection whose handler is an echoer.
+func run(s Stream, config Config) (*Conn, *echoer) {
+	h := &echoer{}
+	config.Handler = h
+	h.conn = NewConn(s, config)
+	h.conn.Run()
+	return h.conn, h
+}
+
 // play runs a connection over input to its end.
 func play(t testing.TB, input []byte, max int, noise bool) (*echoer, []*badlines.Answer) {
 	t.Helper()
 	// A byte order mark is ignored before the first line only.
 	in := io.MultiReader(strings.NewReader("\n"), bytes.NewReader(input))
-	stream, h := &tape{in: NewLineReader(in, max)}, &echoer{}
-	c := NewConn(stream, Config{Handler: h, Drain: time.Minute, SkipNoise: noise})
-	h.conn = c
-	c.Run()
+	stream := &tape{in: NewLineReader(in, max)}
+	c, h := run(stream, Config{Drain: time.Minute, SkipNoise: noise})
 	<-c.Done()
 	must.Do(t, c.Close(context.Background()))
 	if !errors.Is(h.end, io.EOF) || h.drained != 1 {

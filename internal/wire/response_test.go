@@ -12,39 +12,51 @@ import (
 	"github.com/acpgo/sdk/internal/test/must"
 )
 
+// A response that cannot be read ends its call, also where lines that are not a message are passed over.
 func TestMalformedResponses(t *testing.T) {
-	for _, test := range []struct{ response, want string }{
-		{`{"jsonrpc":"2.0","id":1,"result":1,"result":2}`, errTwice.Error()},
-		{`{"jsonrpc":"2.0","id":1,"id":1,"result":1}`, errTwice.Error()},
-		{`{"jsonrpc":"2.0","jsonrpc":"2.0","id":1,"result":1}`, errTwice.Error()},
-		{`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"a"},"error":{"code":2,"message":"b"}}`, errTwice.Error()},
-		{`{"jsonrpc":"2.0","id":1,"error":{"code":1,"code":2,"message":"a"}}`, errTwiceIn.Error()},
-		{`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"a","message":"b"}}`, errTwiceIn.Error()},
-		{`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"a","data":1,"data":2}}`, errTwiceIn.Error()},
-		{`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"a","x":1,"x":2}}`, "a"},
-		{`{"jsonrpc":"2.0","id":1,"result":1,"error":{"code":1,"message":"a"}}`, errBoth.Error()},
-		{`{"id":1,"result":1}`, errVersion.Error()},
-		{`{"jsonrpc":"2.0","id":1}`, errNeither.Error()},
-		{`{"jsonrpc":"2.0","id":1.0,"method":null}`, errNeither.Error()},
-		{`{"id":1,"params":{}}`, errNeither.Error()},
-		{`{"jsonrpc":"2.0","id":1,"error":null}`, "malformed error object"},
+	for _, test := range []struct {
+		response, want string
+		noise          bool
+	}{
+		{response: `{"jsonrpc":"2.0","id":1,"result":1,"result":2}`, want: errTwice.Error()},
+		{response: `{"jsonrpc":"2.0","id":1,"id":1,"result":1}`, want: errTwice.Error()},
+		{response: `{"jsonrpc":"2.0","jsonrpc":"2.0","id":1,"result":1}`, want: errTwice.Error()},
+		{response: `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"a"},"error":{"code":2,"message":"b"}}`, want: errTwice.Error()},
+		{response: `{"jsonrpc":"2.0","id":1,"error":{"code":1,"code":2,"message":"a"}}`, want: errTwiceIn.Error()},
+		{response: `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"a","message":"b"}}`, want: errTwiceIn.Error()},
+		{response: `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"a","data":1,"data":2}}`, want: errTwiceIn.Error()},
+		{response: `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"a","x":1,"x":2}}`, want: "a"},
+		{response: `{"jsonrpc":"2.0","id":1,"result":1,"error":{"code":1,"message":"a"}}`, want: errBoth.Error()},
+		{response: `{"id":1,"result":1}`, want: errVersion.Error()},
+		{response: `{"jsonrpc":"2.0","id":1}`, want: errNeither.Error()},
+		{response: `{"jsonrpc":"2.0","id":1.0,"method":null}`, want: errNeither.Error()},
+		{response: `{"id":1,"params":{}}`, want: errNeither.Error()},
+		{response: `{"jsonrpc":"2.0","id":1,"error":null}`, want: "malformed error object"},
+		{`{"jsonrpc":"2.0","id":1,"result":{"a":}}`, "malformed response", true},
+		{`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"a"}`, "malformed response", true},
+		{` {"jsonrpc":"2.0","id":1,"result":nil}`, "malformed response", true},
+		{` {"jsonrpc":"2.0","id":1}`, "malformed response", true},
 	} {
 		r, w := io.Pipe()
-		h, s := &echoer{}, &tape{in: NewLineReader(r, 1000)}
-		c := NewConn(s, Config{Handler: h})
-		h.conn = c
-		c.Run()
+		s := &tape{in: NewLineReader(r, 1000)}
+		c, h := run(s, Config{SkipNoise: test.noise})
 		var call Call
 		var got keeper
 		must.Do(t, c.Start(t.Context(), &call, "m", nil, &got))
-		for range 2 { // the second is late
-			must.Get(io.WriteString(w, test.response+"\n"))(t)
+		if test.noise {
+			must.Get(io.WriteString(w, "starting\n"+test.response+"\n"))(t)
+		} else {
+			for range 2 { // the second is late
+				must.Get(io.WriteString(w, test.response+"\n"))(t)
+			}
 		}
-		if err := call.Wait(t.Context()); err != nil || got.err == nil || !strings.Contains(got.err.Error(), test.want) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		if err := call.Wait(ctx); err != nil || got.err == nil || !strings.Contains(got.err.Error(), test.want) {
 			t.Errorf("%s: %v, %v, want %s", test.response, err, got.err, test.want)
 		}
+		cancel()
 		must.Do(t, errors.Join(w.Close(), c.Close(t.Context())))
-		if sent := s.out.String(); strings.Count(sent, "\n") != 1 || len(h.invalid) > 0 {
+		if sent := s.out.String(); strings.Count(sent, "\n") != 1 || !test.noise && len(h.invalid) > 0 {
 			t.Errorf("%s: sent %q, reported %v", test.response, sent, h.invalid)
 		}
 	}
@@ -79,35 +91,6 @@ func TestNullsInTheEnvelope(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s: %s, want %s", line, got, want)
-		}
-	}
-}
-
-// Where lines that are not a message are passed over, a response that cannot be read still ends its call.
-func TestMalformedResponseAmongNoise(t *testing.T) {
-	for _, response := range []string{
-		`{"jsonrpc":"2.0","id":1,"result":{"a":}}`,
-		`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"a"}`,
-		` {"jsonrpc":"2.0","id":1,"result":nil}`,
-		` {"jsonrpc":"2.0","id":1}`,
-	} {
-		r, w := io.Pipe()
-		h, s := &echoer{}, &tape{in: NewLineReader(r, 1000)}
-		c := NewConn(s, Config{Handler: h, SkipNoise: true})
-		h.conn = c
-		c.Run()
-		var call Call
-		var got keeper
-		must.Do(t, c.Start(t.Context(), &call, "m", nil, &got))
-		must.Get(io.WriteString(w, "starting\n"+response+"\n"))(t)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		if err := call.Wait(ctx); err != nil || got.err == nil || !strings.Contains(got.err.Error(), "malformed response") {
-			t.Errorf("%s: %v, %v", response, err, got.err)
-		}
-		cancel()
-		must.Do(t, errors.Join(w.Close(), c.Close(t.Context())))
-		if sent := s.out.String(); strings.Count(sent, "\n") != 1 {
-			t.Errorf("%s: sent %q", response, sent)
 		}
 	}
 }
