@@ -208,14 +208,13 @@ func TestCommasInTextsAreNoValues(t *testing.T) {
 		p.expect(`{"jsonrpc":"2.0","id":1,"result":{"n":10002}}`)
 
 		list := "[0" + strings.Repeat(",0", 10_000) + "]"
-		called := make(chan error, 1)
-		go func() {
+		called := going(func() error {
 			raw, err := engine.CallRaw[json.RawMessage](t.Context(), c, "list", nil)
 			if err == nil && string(*raw) != list {
 				err = fmt.Errorf("got %.100s", *raw)
 			}
-			called <- err
-		}()
+			return err
+		})
 		p.read()
 		p.send(`{"jsonrpc":"2.0","id":1,"result":` + list + `}`)
 		must.Do(t, receive(t, called))

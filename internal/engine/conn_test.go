@@ -29,10 +29,7 @@ func TestIDsAreEchoed(t *testing.T) {
 	} {
 		p.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"echo","params":{"n":1}}`)
 		got := p.read()
-		var env struct {
-			ID json.RawMessage `json:"id"`
-		}
-		must.Do(t, json.Unmarshal([]byte(got), &env))
+		env := parseAnswer(t, got)
 		if !sameJSON(string(env.ID), id) || id[0] != '"' && string(env.ID) != id {
 			t.Errorf("id %s came back in %s", id, got)
 		}
@@ -107,11 +104,7 @@ func TestBadInput(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			p.send(test.line)
 			got := p.read()
-			var env struct {
-				ID    json.RawMessage `json:"id"`
-				Error *Error          `json:"error"`
-			}
-			must.Do(t, json.Unmarshal([]byte(got), &env))
+			env := parseAnswer(t, got)
 			if string(env.ID) != test.id || env.Error == nil || env.Error.Code != test.code {
 				t.Errorf("got %s, want id %s and code %d", got, test.id, test.code)
 			}
@@ -161,33 +154,25 @@ func TestNothingIsAnswered(t *testing.T) {
 
 func TestCall(t *testing.T) {
 	p, c := newPeer(t, nil, nil)
-	type outcome struct {
-		res *echoParams
-		err error
-	}
-	call := func() <-chan outcome {
-		done := make(chan outcome, 1)
-		go func() {
-			res, err := echoMethod.Call(t.Context(), c, &echoParams{N: 1})
-			done <- outcome{res, err}
-		}()
-		return done
+	var res *echoParams
+	call := func() <-chan error {
+		return going(func() (err error) { res, err = echoMethod.Call(t.Context(), c, &echoParams{N: 1}); return err })
 	}
 
 	done := call()
 	p.expect(`{"jsonrpc":"2.0","id":1,"method":"echo","params":{"n":1}}`)
 	p.send(`{"jsonrpc":"2.0","id":1,"result":{"n":5}}`)
-	if got := receive(t, done); got.err != nil || got.res.N != 5 {
-		t.Errorf("got %+v", got)
+	if err := receive(t, done); err != nil || res.N != 5 {
+		t.Errorf("got %+v, %v", res, err)
 	}
 
 	done = call()
 	p.read()
 	p.send(`{"jsonrpc":"2.0","id":2,"error":{"code":-32002,"message":"gone","data":{"n":12345678901234567890}}}`)
-	got := receive(t, done)
-	e, ok := errors.AsType[*Error](got.err)
-	if !ok || !errors.Is(got.err, rpc.ErrResourceNotFound) || string(e.Data) != `{"n":12345678901234567890}` {
-		t.Errorf("got %v", got.err)
+	err := receive(t, done)
+	e, ok := errors.AsType[*Error](err)
+	if !ok || !errors.Is(err, rpc.ErrResourceNotFound) || string(e.Data) != `{"n":12345678901234567890}` {
+		t.Errorf("got %v", err)
 	}
 
 	for i, answer := range []string{
@@ -196,8 +181,8 @@ func TestCall(t *testing.T) {
 		done = call()
 		p.read()
 		p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,%s}`, i+3, answer))
-		if got := receive(t, done); got.err == nil || errors.Is(got.err, rpc.ErrClosed) {
-			t.Errorf("%s: got %+v", answer, got)
+		if err := receive(t, done); err == nil || errors.Is(err, rpc.ErrClosed) {
+			t.Errorf("%s: got %+v, %v", answer, res, err)
 		}
 	}
 }
@@ -305,18 +290,15 @@ func TestOrderAndBarrier(t *testing.T) {
 		got = append(got, p.N)
 		return nil
 	})}, &Options{QueueBytes: 1000})
-	done := make(chan error, 1)
-	go func() {
+	done := going(func() error {
 		_, err := echoMethod.Call(t.Context(), c, &echoParams{SessionID: "s"})
 		if err == nil && len(got) != n {
 			err = fmt.Errorf("%d of %d updates before the answer", len(got), n)
 		}
-		done <- err
-	}()
+		return err
+	})
 	p.read()
-	for i := range n {
-		p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
-	}
+	p.updates(0, n)
 	p.send(`{"jsonrpc":"2.0","id":1,"result":{"n":5}}`)
 	must.Do(t, receive(t, done))
 	if !slices.IsSorted(got) {
@@ -336,9 +318,7 @@ func TestOverflowFailsTheCall(t *testing.T) {
 		}
 		return nil
 	})}, &Options{QueueBytes: 100, QueueLimit: 1000})
-	for i := range 200 {
-		p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
-	}
+	p.updates(0, 200)
 	if err := receive(t, results); !errors.Is(err, rpc.ErrOverflow) {
 		t.Error(err)
 	}

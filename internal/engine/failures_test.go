@@ -3,6 +3,7 @@ package engine_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"strings"
@@ -50,4 +51,12 @@ func TestHiddenFailuresAreLogged(t *testing.T) {
 			})
 		}
 	}
+}
+
+// marshaler is a value whose encoding does something.
+type marshaler struct{ do func() }
+
+func (m marshaler) MarshalJSON() ([]byte, error) {
+	m.do()
+	return json.Marshal(map[string]int{"n": 1})
 }

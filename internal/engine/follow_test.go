@@ -167,11 +167,8 @@ func TestTurnUntil(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			feed := NotificationMethod[remark]{Name: "note"}.Handle(nil)
-			feed.Feeds = true
-			peer, conn := newPeer(t, []Route{feed}, nil)
-			turn := engine.StartTurnUntil(t.Context(), conn, RequestMethod[turnParams, echoParams]{Name: "turn"}, &turnParams{"s"},
-				TurnSpec{Session: "s", CancelMethod: "cancel"}, untilEnd{}, func(params any) (string, bool) { return params.(*remark).Text, true })
+			peer, conn := newPeer(t, feeding(), nil)
+			turn := startFollowed(t, conn, nil)
 			peer.expect(`{"jsonrpc":"2.0","id":1,"method":"turn","params":{"sessionId":"s"}}`)
 			for _, line := range test.lines {
 				if line == "" {
@@ -230,7 +227,9 @@ type lengthyParams struct {
 
 // EncodeJSON implements codec.Value.
 func (p *lengthyParams) EncodeJSON(e *codec.Encoder) {
-	p.during()
+	if p.during != nil {
+		p.during()
+	}
 	e.BeginObject()
 	e.Name("sessionId")
 	e.Str(p.SessionID)
@@ -260,7 +259,7 @@ func TestTakenBackWhileItIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peer, conn := newPeer(t, feeding(), nil)
 		start := func(during func()) *engine.Turn[string, string] { return startFollowed(t, conn, during) }
-		one := start(func() {})
+		one := start(nil)
 		peer.expect(`{"jsonrpc":"2.0","id":1,"method":"turn","params":{"sessionId":"s"}}`)
 		synctest.Wait() // the writer must not want its lock while the second request has it, or no time passes
 		started := make(chan *engine.Turn[string, string], 1)
@@ -320,12 +319,12 @@ func TestRecalled(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				x := &turns{}
 				x.peer, x.conn = newPeer(t, feeding(), &Options{CancelGrace: time.Hour})
-				x.one = startFollowed(t, x.conn, func() {})
+				x.one = startFollowed(t, x.conn, nil)
 				x.peer.expect(fmt.Sprintf(turn, 1))
-				x.two = startFollowed(t, x.conn, func() {})
+				x.two = startFollowed(t, x.conn, nil)
 				x.peer.expect(fmt.Sprintf(turn, 2))
 				x.two.Cancel()
-				three := startFollowed(t, x.conn, func() {})
+				three := startFollowed(t, x.conn, nil)
 				x.peer.expect(recalled)
 				synctest.Wait()
 				if len(x.peer.lines) > 0 {
@@ -349,14 +348,14 @@ func TestRecalled(t *testing.T) {
 func TestRecalledThenSessionCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peer, conn := newPeer(t, feeding(), nil)
-		one := startFollowed(t, conn, func() {})
+		one := startFollowed(t, conn, nil)
 		peer.expect(`{"jsonrpc":"2.0","id":1,"method":"turn","params":{"sessionId":"s"}}`)
-		two := startFollowed(t, conn, func() {})
+		two := startFollowed(t, conn, nil)
 		peer.expect(`{"jsonrpc":"2.0","id":2,"method":"turn","params":{"sessionId":"s"}}`)
 		two.Cancel()
 		must.Do(t, engine.NotifyRaw(t.Context(), conn, "behind", nil))
 		must.Do(t, conn.CancelSession(t.Context(), TurnSpec{Session: "s", CancelMethod: "cancel"}))
-		three := startFollowed(t, conn, func() {})
+		three := startFollowed(t, conn, nil)
 		peer.expect(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":2}}`)
 		peer.expect(`{"jsonrpc":"2.0","method":"behind"}`)
 		peer.expect(`{"jsonrpc":"2.0","method":"cancel"}`)

@@ -34,10 +34,8 @@ func TestTurnRunByNotificationHandler(t *testing.T) {
 		p.read()
 		p.send(note("update", `{"sessionId":"s","n":1}`), request("q", "ask", `{"sessionId":"s"}`))
 		p.expect(`{"jsonrpc":"2.0","id":"q","result":{"outcome":"selected"}}`)
-		for i := range 100 {
-			p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i+2)))
-		}
-		p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
+		p.updates(2, 102)
+		p.send(endTurn(1))
 		must.Do(t, receive(t, done))
 	})
 }
@@ -58,10 +56,8 @@ func TestTurnStartedByNotificationHandler(t *testing.T) {
 		}, nil), nil)
 		p.send(note("update", `{"sessionId":"s","n":-1}`))
 		p.read()
-		for i := range 100 {
-			p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
-		}
-		p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
+		p.updates(0, 100)
+		p.send(endTurn(1))
 		synctest.Wait() // the answer was read, and no update handled
 		close(answered)
 		seen := 0
@@ -122,10 +118,8 @@ func TestGoexitInNotificationHandler(t *testing.T) {
 			return err
 		})
 		p.read()
-		for i := range 4 {
-			p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
-		}
-		p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
+		p.updates(0, 4)
+		p.send(endTurn(1))
 		must.Do(t, receive(t, done))
 		if !slices.Equal(handled, []int{1, 3}) {
 			t.Errorf("handled %v", handled)

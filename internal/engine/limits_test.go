@@ -114,10 +114,8 @@ func TestOverflowFailsTheCallOfALoop(t *testing.T) {
 		turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
 		p.read()
 		go func() {
-			for i := range 100 {
-				p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
-			}
-			p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
+			p.updates(0, 100)
+			p.send(endTurn(1))
 		}()
 		seen := 0
 		for u := range turn.Updates() {
@@ -141,11 +139,9 @@ func TestOverflowEndsALoopThatCallsWithAnotherContext(t *testing.T) {
 		turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
 		p.read()
 		go func() {
-			for i := range 100 {
-				p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
-			}
+			p.updates(0, 100)
 			<-p.lines // the call
-			p.send(`{"jsonrpc":"2.0","id":2,"result":{"n":7}}`, `{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
+			p.send(`{"jsonrpc":"2.0","id":2,"result":{"n":7}}`, endTurn(1))
 		}()
 		synctest.Wait() // the loop holds up the reader
 		seen := 0
@@ -176,12 +172,10 @@ func TestOverflowFailsTheTurnThatAHandlerStarted(t *testing.T) {
 				}
 				return nil
 			}, nil), &Options{QueueBytes: 100, QueueLimit: 1000})
-			for i := range updates {
-				p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
-			}
+			p.updates(0, updates)
 			synctest.Wait()
 			if want == nil {
-				p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
+				p.send(endTurn(1))
 			}
 			if err := receive(t, done); !errors.Is(err, want) {
 				t.Errorf("%d updates: %v", updates, err)

@@ -7,31 +7,18 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"github.com/acpgo/sdk/internal/engine"
-	"github.com/acpgo/sdk/internal/test/gentest"
 )
 
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // the tests' handlers fail on purpose
-	order, checked := new(lockOrder), gentest.Race
-	engine.CheckLocks(func(rank int, taken bool) {
-		if checked {
-			order.check(rank, taken)
-		}
-		if hook := lockTaken.Load(); hook != nil {
-			(*hook)(rank, taken)
-		}
-	})
+	engine.CheckLocks(new(lockOrder).check)        // under the race detector
 	goleak.VerifyTestMain(m)
 }
-
-// lockTaken, if set, is notified of every lock that is taken or let go.
-var lockTaken atomic.Pointer[func(rank int, taken bool)]
 
 // lockOrder checks that every goroutine takes locks in the order of their ranks.
 type lockOrder struct{ held sync.Map } // ranks, by goroutine

@@ -236,10 +236,8 @@ func TestServeMiddlewareOfUpdatesForALoop(t *testing.T) {
 	p, c := newPeer(t, clientRoutes(nil, nil), opts)
 	turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
 	p.read()
-	for i := range 5 {
-		p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
-	}
-	p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
+	p.updates(0, 5)
+	p.send(endTurn(1))
 	<-turn.Done()
 	if want := []int{0, 1, 2, 3, 4}; !slices.Equal(seen, want) {
 		t.Errorf("the middleware saw %v before the end of the turn, want %v", seen, want)

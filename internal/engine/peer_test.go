@@ -72,6 +72,14 @@ func (p *rawPeer) send(lines ...string) {
 	}
 }
 
+// updates sends the updates from n to m-1 of session s.
+func (p *rawPeer) updates(n, m int) {
+	p.t.Helper()
+	for ; n < m; n++ {
+		p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, n)))
+	}
+}
+
 func (p *rawPeer) read() string {
 	p.t.Helper()
 	select {
@@ -123,6 +131,11 @@ type echoParams struct {
 }
 
 var errPlain = errors.New("the database password is hunter2")
+
+// endTurn is the answer that ends the turn whose request has an id.
+func endTurn(id int) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"stopReason":"end_turn"}}`, id)
+}
 
 func request(id any, method string, params string) string {
 	raw, err := json.Marshal(id)

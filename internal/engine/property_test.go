@@ -877,10 +877,8 @@ func (w *world) checkCancel(at int, c *line) {
 	}
 }
 
-// What is called from inside a notification handler never waits for that handler.
-
-// Calls are made from inside handlers of notifications, to any depth, over several sessions, while every
-// queue is full.
+// What is called from inside a notification handler never waits for that handler, to any depth, over several sessions,
+// while every queue is full.
 func TestCallsInsideNotificationHandlers(t *testing.T) {
 	for _, sessions := range []int{1, 2, 5} {
 		t.Run(fmt.Sprintf("%d sessions", sessions), func(t *testing.T) {
@@ -942,5 +940,3 @@ func TestCallsInsideNotificationHandlers(t *testing.T) {
 		})
 	}
 }
-
-// What the end of a connection does to those who wait for something.

@@ -65,30 +65,21 @@ func (h cancelling) Handle(_ context.Context, r slog.Record) error {
 
 func (h cancelling) Enabled(context.Context, slog.Level) bool { return true }
 
-// A logger that reports a failed handler, or of a result that cannot be encoded, may use the connection.
+// A logger that reports a failed handler may use the connection.
 func TestLoggerUsesTheConnection(t *testing.T) {
-	for name, result := range map[string]func() (*askResult, error){
-		"failure": func() (*askResult, error) { return nil, errPlain },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var c *Conn
-				var once sync.Once
-				logger := slog.New(cancelling{Handler: slog.DiscardHandler, once: &once, cancel: func() {
-					if err := c.CancelSession(context.Background(), inS); err != nil {
-						t.Error(err)
-					}
-				}})
-				p, conn := newPeer(t, clientRoutes(nil, func(context.Context, *sessionParams) (*askResult, error) {
-					return result()
-				}), &Options{Logger: logger})
-				c = conn
-				p.send(request(1, "ask", `{"sessionId":"s"}`))
-				synctest.Wait()
-				if len(p.lines) != 2 {
-					t.Fatalf("%d lines were sent", len(p.lines))
-				}
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var c *Conn
+		var once sync.Once
+		logger := slog.New(cancelling{Handler: slog.DiscardHandler, once: &once, cancel: func() {
+			if err := c.CancelSession(context.Background(), inS); err != nil {
+				t.Error(err)
+			}
+		}})
+		p, c := newPeer(t, clientRoutes(nil, func(context.Context, *sessionParams) (*askResult, error) { return nil, errPlain }), &Options{Logger: logger})
+		p.send(request(1, "ask", `{"sessionId":"s"}`))
+		synctest.Wait()
+		if len(p.lines) != 2 {
+			t.Fatalf("%d lines were sent", len(p.lines))
+		}
+	})
 }

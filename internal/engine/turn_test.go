@@ -210,7 +210,7 @@ func TestCancelOfIdleSession(t *testing.T) {
 	}), nil)
 	p.send(note("cancel", `{"sessionId":"s"}`), note("cancel", `{"sessionId":"nope"}`), note("cancel", `{}`))
 	p.send(request(1, "prompt", `{"sessionId":"s","prompt":"x"}`))
-	p.expect(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
+	p.expect(endTurn(1))
 }
 
 func TestAfterResponse(t *testing.T) {
