@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
@@ -458,5 +459,24 @@ func TestExportError(t *testing.T) {
 	r.Close()
 	if err := Export(w, story(t).Snapshot(), &ExportOptions{}); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Scrolling shows the lines to which the same moves lead if all lines are known.
+func TestScroll(t *testing.T) {
+	tr := NewTranscript(&Options{Width: 40, Theme: Plain(), Unfolded: true})
+	tr.Update(conversation(t, 8).Snapshot())
+	lines := all(tr)
+	const height = 11
+	tr.View(height)
+	top, last := len(lines)-height, len(lines)-height
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		n := r.IntN(60) - 30
+		tr.Scroll(n)
+		top = min(max(top+n, 0), last)
+		if got, want := tr.View(height), strings.Join(lines[top:top+height], "\n"); got != want || tr.AtBottom() != (top == last) {
+			t.Fatalf("at line %d of %d, at the bottom %v:\ngot\n%s\nwant\n%s", top, len(lines), tr.AtBottom(), got, want)
+		}
 	}
 }
