@@ -121,6 +121,24 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// Rules that name an agent or a working directory allow nothing if the agent or the directory of a request is unknown.
+func TestUnknownSession(t *testing.T) {
+	p := newPolicy(t, `{"effect":"allow","agent":["*"],"kind":["think"]}
+		{"effect":"allow","path":["src/**"],"kind":["read"]}
+		{"effect":"allow","cwd":["**"],"kind":["fetch"]}`)
+	for _, call := range []string{`"kind":"think"`, reads("/proj/src/a"), `"kind":"fetch"`} {
+		for effect, known := range map[policy.Effect]bool{policy.Allow: true, policy.Ask: false} {
+			req := request(t, call)
+			if !known {
+				req.Agent, req.Cwd = "", ""
+			}
+			if d, err := p.Explain(req); err != nil || d.Effect != effect {
+				t.Errorf("%s, known %v: %s, %v", call, known, d, err)
+			}
+		}
+	}
+}
+
 // An agent's own tool calls are decided about by kinds of options.
 func TestAnswer(t *testing.T) {
 	p := must.Get(policy.New([]policy.Rule{
