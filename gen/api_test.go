@@ -20,8 +20,6 @@ import (
 	"sync"
 	"testing"
 
-	"golang.org/x/tools/txtar"
-
 	"github.com/acpgo/sdk/internal/gen/api"
 	"github.com/acpgo/sdk/internal/test/gentest"
 	"github.com/acpgo/sdk/internal/test/must"
@@ -32,24 +30,17 @@ import (
 // with the package of the old schema. With the package of the new schema, exactly the lines with a "breaks" comment
 // fail, and the report lists them too.
 func TestCompare(t *testing.T) {
-	paths, err := filepath.Glob("testdata/api/*.txtar")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no golden files: %v", err)
-	}
 	imports := must.Get(runtime())(t)
-	for _, path := range paths {
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
-			archive := must.Get(txtar.ParseFile(path))(t)
-			config := Config{Package: "generated", Module: module, Overrides: overridesOf(archive), Facade: len(overridesOf(archive)) > 0}
-			before, after := config, config
-			before.Schema, before.Source = member(t, archive, "old.json"), "old.json"
-			after.Schema, after.Source = member(t, archive, "new.json"), "new.json"
+	for path, archive := range archives(t, "testdata/api/*.txtar") {
+		t.Run(path, func(t *testing.T) {
+			before, after := configIn(t, archive, "old.json"), configIn(t, archive, "new.json")
+			before.Package, after.Package = "generated", "generated"
+			before.Facade, after.Facade = before.Overrides != nil, after.Overrides != nil
 			report := must.Get(Compare(before, after, imports))(t)
 			data := must.Get(json.MarshalIndent(report, "", "  "))(t)
 			compare(t, path, archive, map[string][]byte{"report.md": []byte(report.Markdown()), "report.json": append(data, '\n')})
 
-			user := member(t, archive, "user.go")
-			requireBreaks(t, user, declarations(t, before), declarations(t, after), runtime, report)
+			requireBreaks(t, optional(archive, "user.go"), declarations(t, before), declarations(t, after), runtime, report)
 		})
 	}
 }
@@ -158,9 +149,7 @@ func whole(t *testing.T, c Config, goFiles []string, imports func() (types.Impor
 // declarations generates a package and type-checks it.
 func declarations(t *testing.T, c Config) *types.Package {
 	t.Helper()
-	imports := must.Get(runtime())(t)
-	v := must.Get(version(c, imports))(t)
-	return v.Go
+	return must.Get(version(c, must.Get(runtime())(t)))(t).Go
 }
 
 // compile compiles a program that uses pkg, and returns the first error of each line.
@@ -212,11 +201,7 @@ func TestCompareCorpus(t *testing.T) {
 	}
 	var all []api.Version
 	for _, s := range schemas {
-		v, err := version(Config{Schema: s.data, Source: s.name, Package: "generated", Module: module}, imports)
-		if err != nil {
-			t.Fatalf("%s: %v", s.name, err)
-		}
-		all = append(all, v)
+		all = append(all, must.Get(version(Config{Schema: s.data, Source: s.name, Package: "generated", Module: module}, imports))(t))
 	}
 	steps, breaking := 0, 0
 	for i := range len(all) - 1 {

@@ -35,9 +35,8 @@ func generateOnce(schema []byte) (files map[string][]byte, err error) {
 
 // misplaced returns one of the problems of a schema that is not an Error with a place in the document, or nil.
 func misplaced(document []byte, err error) error {
-	places := pointersOf(document)
 	for _, problem := range Problems(err) {
-		if failure, ok := errors.AsType[*Error](problem); !ok || !places.has(failure.Pointer) {
+		if failure, ok := errors.AsType[*Error](problem); !ok || !hasPlace(document, failure.Pointer) {
 			return problem
 		}
 	}
@@ -193,13 +192,8 @@ func (p *binary) run(t testing.TB) {
 // writeModule writes the files of a module that has this one's requirements, and this one.
 func writeModule(t testing.TB, dir string, files map[string][]byte) {
 	t.Helper()
-	goMod, err := os.ReadFile("../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if files["go.sum"], err = os.ReadFile("../go.sum"); err != nil {
-		t.Fatal(err)
-	}
+	goMod := must.Get(os.ReadFile("../go.mod"))(t)
+	files["go.sum"] = must.Get(os.ReadFile("../go.sum"))(t)
 	root := must.Get(filepath.Abs(".."))(t)
 	_, required, _ := strings.Cut(string(goMod), "\n")
 	files["go.mod"] = fmt.Appendf(nil, "module %s/built\n%s\nrequire %s v0.0.0\nreplace %s => %s\n", module, required, module, module, root)

@@ -184,47 +184,34 @@ func (c *construct) judge(err error) error {
 	return nil
 }
 
-// pointers knows which JSON pointers lead to a value of a document. A document that is not JSON may fail anywhere, and
+// hasPlace reports whether a JSON pointer leads to a value of a document. A document that is not JSON may fail anywhere, and
 // one with a duplicate name where the first one leads.
-type pointers struct {
-	root     any
-	anywhere bool
-}
-
-func pointersOf(document []byte) pointers {
+func hasPlace(document []byte, pointer string) bool {
 	v, err := sample.Parse(document)
 	if err != nil {
-		return pointers{anywhere: true}
-	}
-	once, err := json.Marshal(v)
-	return pointers{v, err != nil || tokens(once) != tokens(document)}
-}
-
-func (p pointers) has(pointer string) bool {
-	if p.anywhere || pointer == "" {
 		return true
 	}
-	v := p.root
-	for _, token := range strings.Split(pointer, "/")[1:] {
-		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
-		switch parent := v.(type) {
-		case map[string]any:
-			below, ok := parent[token]
-			if !ok {
-				return false
-			}
-			v = below
-		case []any:
-			i, err := strconv.Atoi(token)
-			if err != nil || i < 0 || i >= len(parent) {
-				return false
-			}
-			v = parent[i]
-		default:
-			return false
-		}
+	once, err := json.Marshal(v)
+	return err != nil || tokens(once) != tokens(document) || leads(v, pointer)
+}
+
+func leads(v any, pointer string) bool {
+	if pointer == "" {
+		return true
 	}
-	return true
+	token, rest, more := strings.Cut(pointer[1:], "/")
+	if more {
+		rest = "/" + rest
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		below, ok := v[strings.NewReplacer("~1", "/", "~0", "~").Replace(token)]
+		return ok && leads(below, rest)
+	case []any:
+		i, err := strconv.Atoi(token)
+		return err == nil && i >= 0 && i < len(v) && leads(v[i], rest)
+	}
+	return false
 }
 
 // tokens counts the tokens of a JSON text.

@@ -2,7 +2,6 @@ package gen
 
 import (
 	"crypto/sha256"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/acpgo/sdk/internal/test/gentest"
 	"github.com/acpgo/sdk/internal/test/must"
@@ -82,14 +80,9 @@ func sharedFolder() string {
 
 func glob(t *testing.T, dir, pattern string) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pattern)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	paths := must.Get(filepath.Glob(filepath.Join(dir, filepath.FromSlash(pattern))))(t)
 	for i, path := range paths {
-		if paths[i], err = filepath.Rel(dir, path); err != nil {
-			t.Fatal(err)
-		}
+		paths[i] = must.Get(filepath.Rel(dir, path))(t)
 	}
 	return paths
 }
@@ -140,50 +133,27 @@ func TestCorpus(t *testing.T) {
 }
 
 // Packages for old and new versions of the protocol are built in a separate module, as another vendor would do, and
-// exercised there. The tests of the packages under acp exercise the packages for the repository's schemas; below tier
-// Full these are the only ones.
+// agree with a validator about values. The tests of the packages under acp exercise the packages for the repository's
+// schemas; below tier Full these are the only ones.
 func TestBuilt(t *testing.T) {
 	tier.Need(t, tier.Full)
-	dir := t.TempDir()
-	var imports, calls strings.Builder
-	count := 0
+	r := &randomSchemas{t: t, count: map[string]int{}}
 	others := slices.DeleteFunc(corpus(t), func(s published) bool { return s.own })
-	for i, s := range spread(others, tier.Pick(0, 0, 1, len(others))) {
-		pkg := fmt.Sprintf("p%03d", i)
-		files, err := Generate(Config{Schema: s.data, Source: s.name, Package: pkg, Module: module, Tests: true})
-		if err != nil {
-			t.Fatalf("%s: %v", s.name, err)
+	for batch := range slices.Chunk(spread(others, tier.Pick(0, 0, 1, len(others))), 16) {
+		program := newBinary(t)
+		for _, s := range batch {
+			out := must.Get(generate(Config{Schema: s.data, Source: s.name, Package: "generated", Module: module, Tests: true}))(t)
+			c := &candidate{name: s.name, document: s.data, definitions: map[string]any{}}
+			for _, d := range out.pkg.Decls {
+				if name := d.Base().Schema; name != "" {
+					c.definitions[name] = nil
+				}
+			}
+			r.values(c, program, program.add(t, out.Files))
 		}
-		files["definitions.go"] = files["definitions_gen_test.go"]
-		delete(files, "definitions_gen_test.go")
-		files["export.go"] = fmt.Appendf(nil, "package %s\n\nimport _ \"embed\"\n\n//go:embed schema.json\nvar Schema string\n\nvar Definitions = definitions\n", pkg)
-		files["schema.json"] = s.data
-		writeFiles(t, filepath.Join(dir, pkg), files)
-		fmt.Fprintf(&imports, "\t%q\n", module+"/built/"+pkg)
-		fmt.Fprintf(&calls, "\tt.Run(%q, func(t *testing.T) { all(t, %s.Schema, %s.Definitions) })\n", strings.ReplaceAll(s.name, "/", "_"), pkg, pkg)
-		count++
+		program.run(t)
 	}
-
-	program := must.Get(os.ReadFile("testdata/built_test.go.txt"))(t)
-	source := strings.NewReplacer("\t// imports\n", imports.String(), "\t// calls\n", calls.String()).Replace(string(program))
-	writeModule(t, dir, map[string][]byte{"built_test.go": []byte(source)})
-	limit := time.Duration(0)
-	if deadline, ok := t.Deadline(); ok {
-		limit = max(time.Until(deadline), time.Second)
-	}
-	run := exec.Command("go", append(append([]string{"test"}, buildFlags...), "-vet=off", "-v", "-timeout", limit.String(), ".")...)
-	run.Dir = dir
-	run.Env = append(os.Environ(), "GOWORK=off")
-	out, err := run.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	for line := range strings.Lines(string(out)) {
-		if strings.Contains(line, ".go:") {
-			t.Log(strings.TrimSpace(line))
-		}
-	}
-	t.Logf("%d packages built and exercised", count)
+	t.Log(r.count)
 }
 
 // sampleOf returns all schemas that are always available, and n of the others, evenly spread from the first to the

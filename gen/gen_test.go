@@ -1,6 +1,7 @@
 package gen
 
 import (
+	"bytes"
 	"flag"
 	"go/ast"
 	"go/parser"
@@ -63,6 +64,15 @@ func (c *checker) parse(sources map[string][]byte) ([]*ast.File, error) {
 		files = append(files, f)
 	}
 	return files, nil
+}
+
+// bodies generates code, and returns the files without their headers, which have a digest of the schema.
+func bodies(schema string, overrides ...Override) (map[string][]byte, error) {
+	files, err := Generate(Config{Schema: []byte(schema), Source: "schema.json", Package: "golden", Module: module, Overrides: overrides})
+	for name, file := range files {
+		_, files[name], _ = bytes.Cut(file, []byte("\n\n"))
+	}
+	return files, err
 }
 
 func TestWords(t *testing.T) {

@@ -2,6 +2,7 @@ package gen
 
 import (
 	"bytes"
+	"iter"
 	"maps"
 	"os"
 	"path/filepath"
@@ -18,19 +19,10 @@ import (
 // describes what it shows; an archive with a stable.json shows experimental features. The code for encoding/json is the
 // same for all and is left out.
 func TestGolden(t *testing.T) {
-	paths, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no golden files: %v", err)
-	}
 	check := newChecker(t)
-	for _, path := range paths {
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
-			archive := must.Get(txtar.ParseFile(path))(t)
-			config := Config{
-				Schema: member(t, archive, "schema.json"), Stable: optional(archive, "stable.json"),
-				Source: "schema.json", Package: "golden", Module: module,
-			}
-			files := must.Get(Generate(config))(t)
+	for path, archive := range archives(t, "testdata/*.txtar") {
+		t.Run(path, func(t *testing.T) {
+			files := must.Get(Generate(configIn(t, archive, "schema.json")))(t)
 			if _, err := check.check(files); err != nil {
 				t.Errorf("the generated code does not compile: %v", err)
 			}
@@ -42,15 +34,9 @@ func TestGolden(t *testing.T) {
 
 // Each archive in testdata/errors contains a schema that must be refused, and the expected error.
 func TestErrors(t *testing.T) {
-	paths, err := filepath.Glob("testdata/errors/*.txtar")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no golden files: %v", err)
-	}
-	for _, path := range paths {
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
-			archive := must.Get(txtar.ParseFile(path))(t)
-			config := Config{Schema: member(t, archive, "schema.json"), Source: "schema.json", Package: "golden", Module: module, Overrides: overridesOf(archive)}
-			config.Stable = optional(archive, "stable.json")
+	for path, archive := range archives(t, "testdata/errors/*.txtar") {
+		t.Run(path, func(t *testing.T) {
+			config := configIn(t, archive, "schema.json")
 			config.Facade = config.Stable != nil
 			files, err := Generate(config)
 			if err == nil {
@@ -65,29 +51,41 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// overridesOf returns the overrides in an archive. Each line has the kind, the subject, which may contain spaces, and
-// the value.
-func overridesOf(archive *txtar.Archive) []Override {
-	var out []Override
+// archives returns the archives that match a pattern, by their paths.
+func archives(t *testing.T, pattern string) iter.Seq2[string, *txtar.Archive] {
+	t.Helper()
+	paths := must.Get(filepath.Glob(pattern))(t)
+	if len(paths) == 0 {
+		t.Fatalf("no archives: %s", pattern)
+	}
+	return func(yield func(string, *txtar.Archive) bool) {
+		for _, path := range paths {
+			if !yield(path, must.Get(txtar.ParseFile(path))(t)) {
+				return
+			}
+		}
+	}
+}
+
+// configIn returns the configuration for one of the schemas in an archive. Each line of its overrides has the kind, the
+// subject, which may contain spaces, and the value.
+func configIn(t *testing.T, archive *txtar.Archive, schema string) Config {
+	t.Helper()
+	c := Config{Schema: optional(archive, schema), Stable: optional(archive, "stable.json"), Source: schema, Package: "golden", Module: module}
+	if c.Schema == nil {
+		t.Fatalf("the archive has no %s", schema)
+	}
 	for line := range strings.Lines(string(optional(archive, "overrides"))) {
 		fields := strings.Fields(line)
 		last := len(fields) - 1
 		for kind := range Kind(kinds) {
 			if kind.String() == fields[0] {
-				out = append(out, Override{Kind: kind, Subject: strings.Join(fields[1:last], " "), Value: fields[last]})
+				o := Override{Kind: kind, Subject: strings.Join(fields[1:last], " "), Value: fields[last]}
+				c.Overrides = append(c.Overrides, o)
 			}
 		}
 	}
-	return out
-}
-
-func member(t *testing.T, archive *txtar.Archive, name string) []byte {
-	t.Helper()
-	data := optional(archive, name)
-	if data == nil {
-		t.Fatalf("the archive has no %s", name)
-	}
-	return data
+	return c
 }
 
 func optional(archive *txtar.Archive, name string) []byte {

@@ -8,14 +8,11 @@ import (
 	"go/parser"
 	"go/token"
 	"net/url"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"unicode"
-
-	"golang.org/x/tools/txtar"
 
 	"github.com/acpgo/sdk/internal/gen/schema"
 	"github.com/acpgo/sdk/internal/gen/text"
@@ -82,8 +79,7 @@ func eachText(t *testing.T, document []byte, f func(text string, change func(put
 
 func marshal(t *testing.T, v any) []byte {
 	t.Helper()
-	data := must.Get(json.Marshal(v))(t)
-	return data
+	return must.Get(json.Marshal(v))(t)
 }
 
 // shape returns the declarations and statements of a file, without comments, tags and the texts of strings.
@@ -157,25 +153,11 @@ func requireLines(t *testing.T, err error) {
 // with harmless text of the same words. The schemas are those of all golden files, which have each construct.
 func TestHostileText(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	var paths []string
-	for _, pattern := range []string{"testdata/*.txtar", "testdata/api/*.txtar"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil || len(found) == 0 {
-			t.Fatalf("no schemas: %v", err)
-		}
-		paths = append(paths, found...)
-	}
 	check := newChecker(t)
 	put, refused, compiled, number, every := 0, 0, 0, 0, tier.Pick(0, 5, 2, 1)
-	for _, path := range paths {
-		archive := must.Get(txtar.ParseFile(path))(t)
-		data := optional(archive, "schema.json")
-		if data == nil {
-			data = member(t, archive, "new.json")
-		}
-		config := Config{Source: "schema.json", Package: "golden", Module: module, Tests: true, Overrides: overridesOf(archive), keepStale: true}
-		config.Facade = config.Overrides != nil
-		eachText(t, data, func(where string, change func(string) []byte) {
+	try := func(path string, config Config) {
+		config.Tests, config.keepStale, config.Facade = true, true, config.Overrides != nil
+		eachText(t, config.Schema, func(where string, change func(string) []byte) {
 			if number++; number%every != 0 {
 				return
 			}
@@ -217,7 +199,15 @@ func TestHostileText(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("%d texts put into %d schemas: %d refused, the others harmless, %d of them compiled", put, len(paths), refused, compiled)
+	for path, archive := range archives(t, "testdata/*.txtar") {
+		config := configIn(t, archive, "schema.json")
+		config.Stable = nil
+		try(path, config)
+	}
+	for path, archive := range archives(t, "testdata/api/*.txtar") {
+		try(path, configIn(t, archive, "new.json"))
+	}
+	t.Logf("%d texts: %d refused, the others harmless, %d of them compiled", put, refused, compiled)
 }
 
 func generateFrom(c Config, document []byte) (map[string][]byte, error) {
@@ -266,16 +256,11 @@ func TestHostileConfig(t *testing.T) {
 func TestHostileReports(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	imports := must.Get(runtime())(t)
-	paths, err := filepath.Glob("testdata/api/*.txtar")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no schemas: %v", err)
-	}
 	compared, number, every := 0, 0, tier.Pick(0, 3, 1, 1)
-	for _, path := range paths {
-		archive := must.Get(txtar.ParseFile(path))(t)
-		config := Config{Package: "golden", Module: module, Overrides: overridesOf(archive), Facade: overridesOf(archive) != nil}
-		old, changed := config, config
-		old.Schema, old.Source = member(t, archive, "old.json"), "old.json"
+	for path, archive := range archives(t, "testdata/api/*.txtar") {
+		old, changed := configIn(t, archive, "old.json"), configIn(t, archive, "new.json")
+		old.Facade, changed.Facade = old.Overrides != nil, changed.Overrides != nil
+		data := changed.Schema
 		reports := func(document []byte, source string) (report string, err error) {
 			changed.Schema, changed.Source = document, source
 			r, err := Compare(old, changed, imports)
@@ -284,7 +269,7 @@ func TestHostileReports(t *testing.T) {
 			}
 			return r.Markdown(), nil
 		}
-		eachText(t, member(t, archive, "new.json"), func(where string, change func(string) []byte) {
+		eachText(t, data, func(where string, change func(string) []byte) {
 			if number++; number%every != 0 {
 				return
 			}

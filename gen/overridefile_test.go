@@ -2,12 +2,9 @@ package gen
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -123,20 +120,9 @@ func TestOverridesAsText(t *testing.T) {
 // pointers in place of their subjects. What archives named suggest show needs only one round.
 func TestSuggestionsResolve(t *testing.T) {
 	check := newChecker(t)
-	clashes := must.Get(filepath.Glob("testdata/errors/name_*.txtar"))(t)
-	paths := append(must.Get(filepath.Glob("testdata/errors/suggest_*.txtar"))(t), clashes...)
-	if len(paths) < 20 {
-		t.Errorf("only %q", paths)
-	}
-	for i, path := range paths {
-		archive := must.Get(txtar.ParseFile(path))(t)
-		rounds := 5
-		if i < len(paths)-len(clashes) {
-			rounds = 1
-		}
+	resolve := func(path string, archive *txtar.Archive, rounds int) {
 		for _, byPointer := range []bool{false, true} {
-			config := Config{Schema: member(t, archive, "schema.json"), Source: "schema.json", Package: "golden", Module: module}
-			config.Stable = optional(archive, "stable.json")
+			config := configIn(t, archive, "schema.json")
 			config.Facade = config.Stable != nil
 			files, err := Generate(config)
 			for round := 0; err != nil && round < rounds; round++ {
@@ -167,45 +153,47 @@ func TestSuggestionsResolve(t *testing.T) {
 			}
 		}
 	}
+	for path, archive := range archives(t, "testdata/errors/suggest_*.txtar") {
+		resolve(path, archive, 1)
+	}
+	for path, archive := range archives(t, "testdata/errors/name_*.txtar") {
+		resolve(path, archive, 5)
+	}
 }
 
-// The subject of an Ignored override is treated as if the schema did not have it. Errors about unknown keywords suggest
-// such an override.
+// The subject of an Ignored override is treated as if the schema did not have it. The members that ignored patterns allow
+// are kept, even if all others are forbidden. Errors about unknown keywords suggest such an override.
 func TestIgnored(t *testing.T) {
+	const patterns = `"patternProperties":{"^[0-9]+$":{"type":"string"}}`
 	const with = `{"$defs":{
 		"T":{"if":{"required":["a"]},"type":"object","required":["x/y","a","z"],"properties":{"a":{"type":"string","if":true},"x/y":{"$dynamicRef":"#m"},"z":{"type":"boolean"}}},
 		"M":{"type":"object","required":["x"],"properties":{"x":{"$anchor":"x"}}},
-		"P":{"type":"string","contains":{}}}}`
+		"P":{"type":"string","contains":{}},
+		"Closed":{"type":"object",` + patterns + `,"additionalProperties":false},
+		"Rest":{"type":"object","properties":{"a":{"type":"string"}},` + patterns + `,"additionalProperties":{"type":"integer"}}}}`
 	const without = `{"$defs":{
 		"T":{"type":"object","required":["a","z"],"properties":{"a":{"type":"string"},"z":{"type":"boolean"}}},
 		"M":{"type":"object","properties":{}},
-		"P":{"type":"string"}}}`
-	generated := func(schema string, overrides ...Override) (map[string][]byte, error) {
-		files, err := Generate(Config{Schema: []byte(schema), Source: "s", Package: "golden", Module: module, Overrides: overrides})
-		for name, file := range files {
-			_, files[name], _ = bytes.Cut(file, []byte("\n\n")) // the header, which has a digest
-		}
-		return files, err
-	}
+		"P":{"type":"string"},
+		"Closed":{"type":"object","additionalProperties":true},
+		"Rest":{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":true}}}`
 	ignored := func(subjects ...string) (out []Override) {
 		for _, subject := range subjects {
 			out = append(out, Override{Kind: Ignored, Subject: subject, Why: "for the test"})
 		}
 		return out
 	}
-	want, err := generated(without)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(bodies(without))(t)
 	for _, overrides := range [][]Override{
-		ignored("/$defs/T/if", "/$defs/T/properties/a/if", "/$defs/T/properties/x~1y", "/$defs/M/properties/x", "/$defs/P/contains"),
-		ignored("if", "/$defs/T/properties/x~1y", "/$defs/M/properties/x", "contains"),
+		ignored("/$defs/T/if", "/$defs/T/properties/a/if", "/$defs/T/properties/x~1y", "/$defs/M/properties/x", "/$defs/P/contains",
+			"/$defs/Closed/patternProperties", "/$defs/Rest/patternProperties"),
+		ignored("if", "/$defs/T/properties/x~1y", "/$defs/M/properties/x", "contains", "patternProperties"),
 	} {
-		if got, err := generated(with, overrides...); err != nil || !maps.EqualFunc(got, want, bytes.Equal) {
+		if got, err := bodies(with, overrides...); err != nil || !maps.EqualFunc(got, want, bytes.Equal) {
 			t.Errorf("%v: got %s, %v", overrides, got, err)
 		}
 	}
-	_, err = generated(with, ignored("/$defs/P/contains")...)
+	_, err := bodies(with, ignored("/$defs/P/contains", "patternProperties")...)
 	var suggested []string
 	for _, problem := range Problems(err) {
 		want, ok := errors.AsType[*Wanted](problem)
@@ -217,46 +205,24 @@ func TestIgnored(t *testing.T) {
 	if want := []string{"/$defs/T/if", "/$defs/T/properties/a/if", "/$defs/T/properties/x~1y/$dynamicRef", "/$defs/M/properties/x/$anchor"}; !slices.Equal(suggested, want) {
 		t.Errorf("got %q, want %q", suggested, want)
 	}
-	if _, err := generated(with, ignored(append(suggested, "/$defs/P/contains")...)...); err != nil {
+	if _, err := bodies(with, ignored(append(suggested, "/$defs/P/contains", "patternProperties")...)...); err != nil {
 		t.Error(err)
 	}
-	_, err = generated(without, ignored("/$defs/T/if", "a")...)
+	_, err = bodies(without, ignored("/$defs/T/if", "a")...)
 	if err == nil || err.Error() != `/: the override {Ignored, "/$defs/T/if", ""} is not used: the schema has no such thing`+"\n"+
 		`/: the override {Ignored, "a", ""} is not used: the schema has no such thing` {
 		t.Errorf("got %v", err)
 	}
 }
 
-// If the rules give the same thing a name twice, it is not a clash.
-func TestNamesDoNotClashWithThemselves(t *testing.T) {
-	check := newChecker(t)
-	for name, schema := range map[string]string{
-		"a variant with the name of its value": `{"Value":{"anyOf":[{"title":"Text","$ref":"#/$defs/ValueText"},{"title":"List","$ref":"#/$defs/ValueList"},{"title":"Flag","type":"boolean"}]},
-			"ValueText":{"type":"string"},"ValueList":{"type":"array","items":{"type":"string"}}}`,
-		"a method called method": `{"MethodRequest":{"type":"object","properties":{},"x-method":"method","x-side":"agent"}}`,
-		"parameters of keywords": `{"U":{"oneOf":[{"type":"object","properties":{"t":{"type":"string","const":"a"},"func":{"type":"string"},"interface":{"type":"string"},"select":{"type":"string"}},"required":["t","func","interface","select"]}]}}`,
-		"small letters":          `{"名":{"type":"object","properties":{"éa":{"type":"string"},"3d":{"type":"string"}}}}`,
-	} {
-		files, err := Generate(Config{Schema: []byte(`{"$defs":` + schema + `}`), Source: "schema.json", Package: "golden", Module: module, Tests: true})
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		delete(files, "definitions_gen_test.go")
-		if _, err := check.check(files); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
 // An override can add only names to Go code.
 func TestHostileOverrides(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	schema := must.Get(os.ReadFile("testdata/api/methods.txtar"))(t)
-	archive := txtar.Parse(schema)
-	config := Config{Schema: member(t, archive, "new.json"), Source: "s", Package: "golden", Module: module, Facade: true, keepStale: true}
+	config := configIn(t, must.Get(txtar.ParseFile("testdata/api/methods.txtar"))(t), "new.json")
+	config.Facade, config.keepStale = true, true
+	overrides := slices.Clip(config.Overrides)
 	for _, s := range hostileTexts {
-		config.Overrides = append(overridesOf(archive),
+		config.Overrides = append(overrides,
 			Override{CallNote, "list", s, ""}, Override{HandlerNote, "list", s, ""}, Override{CallNote, "question", s, ""}, Override{HandlerNote, "ask", s, ""})
 		out := must.Get(generate(config))(t)
 		for name, source := range out.Files {
@@ -265,7 +231,7 @@ func TestHostileOverrides(t *testing.T) {
 		for _, o := range []Override{
 			{Name, "Caps", s, ""}, {Member, "Caps/list", s, ""}, {Handler, "ListRequest", s, ""},
 		} {
-			config.Overrides = append(overridesOf(archive), o)
+			config.Overrides = append(overrides, o)
 			if _, err := generate(config); err == nil {
 				t.Errorf("%v was accepted", o)
 			} else {
@@ -273,34 +239,4 @@ func TestHostileOverrides(t *testing.T) {
 			}
 		}
 	}
-}
-
-// What an override leaves out is not lost: the members that patternProperties allow are kept, even if all others are
-// forbidden.
-func TestIgnoredPatternsLoseNothing(t *testing.T) {
-	tier.Need(t, tier.Normal)
-	const patterns = `"patternProperties":{"^[0-9]+$":{"type":"string"}}`
-	files, err := Generate(Config{
-		Schema: []byte(`{"$defs":{` +
-			`"Closed":{"type":"object",` + patterns + `,"additionalProperties":false},` +
-			`"Open":{"type":"object",` + patterns + `},` +
-			`"Rest":{"type":"object",` + patterns + `,"additionalProperties":{"type":"integer"}},` +
-			`"Named":{"type":"object","properties":{"a":{"type":"string"}},` + patterns + `,"additionalProperties":false},` +
-			`"Holder":{"type":"object","properties":{"m":{"type":"object",` + patterns + `,"additionalProperties":false}}}}}`),
-		Source: "schema.json", Package: "generated", Module: module, Tests: true,
-		Overrides: []Override{{Kind: Ignored, Subject: "patternProperties"}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	program := newBinary(t)
-	number := program.add(t, files)
-	for _, test := range [][2]string{
-		{"Closed", `{"1":"a"}`}, {"Open", `{"1":"a"}`}, {"Rest", `{"1":"a","b":2}`}, {"Named", `{"a":"b","1":"a"}`},
-		{"Holder", `{"m":{"1":"a"}}`},
-	} {
-		text := json.RawMessage(test[1])
-		program.try("ignored patterns", task{number, test[0], text}, func(o outcome) error { return o.writes(text) })
-	}
-	program.run(t)
 }

@@ -1,6 +1,7 @@
 package gen
 
 import (
+	"go/types"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -23,29 +24,22 @@ func TestPromise(t *testing.T) {
 		t.Skip("SKIPPED: no schemas: set ACP_SHARED")
 	}
 	releases = releases[max(0, len(releases)-tier.Pick(0, 2, 3, len(releases))):]
-	imports, err := runtime()
-	if err != nil {
-		t.Fatal(err)
-	}
 	type pkg struct {
 		name           string
-		stable, latest api.Version
+		stable, latest *types.Package
 	}
 	var packages []pkg
 	for _, r := range releases {
-		p := pkg{name: r.date}
-		if p.stable, err = version(Config{Schema: r.stable, Source: r.name, Package: "generated", Module: module}, imports); err != nil {
-			t.Fatalf("%s: %v", r.name, err)
-		}
-		if p.latest, err = version(Config{Schema: r.unstable, Source: r.name, Package: "generated", Module: module}, imports); err != nil {
-			t.Fatalf("%s: %v", r.name, err)
-		}
+		config := Config{Schema: r.stable, Source: r.name, Package: "generated", Module: module}
+		p := pkg{name: r.date, stable: declarations(t, config)}
+		config.Schema = r.unstable
+		p.latest = declarations(t, config)
 		packages = append(packages, p)
 	}
 	var pairs, broken, steps, stableSteps, experimentalSteps int
 	for i, old := range packages[:len(packages)-1] {
-		stableSource, stableSubjects := everything(old.stable.Go)
-		source, subjects := everything(old.latest.Go)
+		stableSource, stableSubjects := everything(old.stable)
+		source, subjects := everything(old.latest)
 		stable := map[string]bool{}
 		for _, all := range stableSubjects {
 			for _, s := range all {
@@ -54,7 +48,7 @@ func TestPromise(t *testing.T) {
 		}
 		for j, new := range packages[i+1:] {
 			pairs++
-			failed := compile(t, stableSource, new.latest.Go, runtime)
+			failed := compile(t, stableSource, new.latest, runtime)
 			if len(failed) > 0 {
 				broken++
 			}
@@ -68,7 +62,7 @@ func TestPromise(t *testing.T) {
 					t.Logf("%s to %s: stable: %v: %s", old.name, new.name, stableSubjects[line], message)
 				}
 			}
-			for line := range compile(t, source, new.latest.Go, runtime) {
+			for line := range compile(t, source, new.latest, runtime) {
 				if !slices.ContainsFunc(subjects[line], func(s string) bool { return stable[s] }) {
 					experimentalSteps++
 					break
@@ -127,10 +121,7 @@ func yearOfSchemas(t *testing.T) []release {
 		files = append(files, file{m[1], m[2], m[3]})
 	}
 	slices.SortStableFunc(files, func(a, b file) int { return strings.Compare(a.date, b.date) })
-	read := func(path ...string) []byte {
-		data := must.Get(os.ReadFile(filepath.Join(path...)))(t)
-		return data
-	}
+	read := func(path ...string) []byte { return must.Get(os.ReadFile(filepath.Join(path...)))(t) }
 	var out []release
 	var last release
 	for i, f := range files {

@@ -89,10 +89,7 @@ func TestPromotionReport(t *testing.T) {
 	stable := configOf(t, target, filepath.Join("..", target.Stable))
 	whole.Stable, stable.Experimental = stable.Schema, whole.Schema
 	stable.Overrides, stable.Unstable = Overrides["v1"], Overrides["v1.unstable"]
-	before, err := generate(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(generate(whole))(t)
 	title := slices.IndexFunc(before.pkg.Features, func(f *model.Feature) bool { return f.Name == "SessionTitle" })
 	stable.Schema = promoted(t, stable.Schema, whole.Schema, nil) // with the members in the same order
 	nextStable, nextWhole := stable, whole
@@ -133,9 +130,8 @@ func TestPromotionReport(t *testing.T) {
 	// A feature that has no row, or is new, changes no other.
 	without := whole
 	without.Overrides = slices.DeleteFunc(slices.Clone(whole.Overrides), func(o Override) bool { return o.Value == "Fork" })
-	report, err = Compare(without, without, imports)
-	if err != nil || len(report.Changes) > 0 {
-		t.Fatal(report, err)
+	if report = must.Get(Compare(without, without, imports))(t); len(report.Changes) > 0 {
+		t.Error(report)
 	}
 	lacks := []string{
 		`Feature       SessionCapabilities/fork = SessionCapabilitiesFork # what it belongs to`,
@@ -284,6 +280,5 @@ func promoted(t *testing.T, stable, unstable []byte, features []*model.Feature) 
 			}
 		}
 	}
-	out := must.Get(json.Marshal(to))(t)
-	return out
+	return must.Get(json.Marshal(to))(t)
 }

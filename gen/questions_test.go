@@ -1,7 +1,6 @@
 package gen
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -108,45 +107,4 @@ func TestLooksGated(t *testing.T) {
 			t.Errorf("%s, answered: %v, %v", test.name, out, err)
 		}
 	}
-}
-
-// A step back to 2.0.0 reports all overrides that become stale at once: without them, and without other changes, all
-// schemas of 2.0.0 become packages. The step to the current schemas needs nothing more.
-func TestStaleTogether(t *testing.T) {
-	dir := installPublished(t)
-	if dir == "" {
-		t.Skip("SKIPPED: the old schemas need npm, in tier full")
-	}
-	files := map[string]string{"v1": "v1/schema.json", "v1.unstable": "v1/schema.unstable.json", "v2": "v2/schema.json", "v2.unstable": "v2/schema.unstable.json"}
-	for _, target := range Targets {
-		for _, release := range []string{"2.0.0", "2.4.0"} {
-			config := configOf(t, target, filepath.Join(dir, "node_modules", "acp-"+release, "schema", filepath.FromSlash(files[target.Protocol])))
-			_, err := Run(config)
-			if release == "2.0.0" && target.Protocol != "v1" && err == nil {
-				t.Errorf("%s of %s: nothing is stale", target.Protocol, release)
-			}
-			if err == nil {
-				continue
-			}
-			stale := 0
-			for _, problem := range Problems(err) {
-				s := staleOf(problem)
-				if s == nil {
-					t.Errorf("%s of %s: %v", target.Protocol, release, problem)
-					continue
-				}
-				stale++
-				config.Overrides = slices.DeleteFunc(slices.Clone(config.Overrides), func(o Override) bool { return o == s.Override })
-			}
-			if _, err := Run(config); err != nil {
-				t.Errorf("%s of %s, without the stale overrides: %v", target.Protocol, release, err)
-			}
-			t.Logf("%s of %s: %d stale overrides in one report", target.Protocol, release, stale)
-		}
-	}
-}
-
-func staleOf(err error) *Stale {
-	s, _ := errors.AsType[*Stale](err)
-	return s
 }

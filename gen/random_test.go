@@ -50,6 +50,7 @@ type randomSchemas struct {
 
 // candidate is a schema with the code generated for it.
 type candidate struct {
+	name        string
 	seed        uint64
 	definitions map[string]any
 	document    []byte
@@ -60,7 +61,7 @@ type candidate struct {
 // fail reports a failure with a schema.
 func (r *randomSchemas) fail(c *candidate, format string, args ...any) {
 	r.t.Helper()
-	r.t.Errorf("seed %d: %s\n%s", c.seed, fmt.Sprintf(format, args...), c.document)
+	r.t.Errorf("%s: %s", c.name, fmt.Sprintf(format, args...))
 }
 
 // try tries a number of schemas, starting at a seed.
@@ -70,6 +71,7 @@ func (r *randomSchemas) try(seed uint64, count int) {
 		c := &candidate{seed: seed + uint64(i)}
 		c.definitions = r.mixer.Definitions(c.seed, fmt.Sprintf("S%dx", i))
 		c.document = sample.DocumentOf(c.definitions)
+		c.name = fmt.Sprintf("seed %d: %s", c.seed, c.document)
 		c.files, c.err = generateOnce(c.document)
 		candidates[i] = c
 	}
@@ -126,10 +128,7 @@ type trial struct {
 
 // values tries values of each definition of a candidate with the generated package of that number.
 func (r *randomSchemas) values(c *candidate, program *binary, number int) {
-	judge, err := sample.Load(string(c.document))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	judge := must.Get(sample.Load(string(c.document)))(r.t)
 	for _, definition := range slices.Sorted(maps.Keys(c.definitions)) {
 		if err := judge.Check(definition); err != nil && strings.Contains(err.Error(), "infinite loop") {
 			r.count["endless for the validator"]++
@@ -139,16 +138,13 @@ func (r *randomSchemas) values(c *candidate, program *binary, number int) {
 			return
 		}
 		add := func(v any) {
-			text, err := json.Marshal(v)
-			if err != nil {
-				r.t.Fatal(err)
-			}
+			text := must.Get(json.Marshal(v))(r.t)
 			value := &trial{c, judge, definition, text, judge.Valid(definition, v), judge.Tolerated(definition, v)}
 			if value.valid && !value.tolerated {
 				r.fail(c, "%s: %s is valid and not tolerated: the judge is wrong", definition, text)
 			}
 			r.count[fmt.Sprintf("values, valid %v, tolerated %v", value.valid, value.tolerated)]++
-			program.try(fmt.Sprintf("seed %d: %s", c.seed, c.document), task{number, definition, text}, value.compare)
+			program.try(c.name, task{number, definition, text}, value.compare)
 		}
 		drawer := sample.NewSmallMaker(judge, c.seed)
 		for range 8 {

@@ -91,16 +91,11 @@ func TestBumpSaysAll(t *testing.T) {
 	bump := func(edit func(defs map[string]any)) (status int, text string) {
 		var versions strings.Builder
 		for _, file := range []string{"schema.json", "schema/v1.unstable.json", "schema/v2.json", "schema/v2.unstable.json"} {
-			data, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(file)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(file))))(t)
 			var schema map[string]any
 			must.Do(t, json.Unmarshal(data, &schema))
 			edit(schema["$defs"].(map[string]any))
-			if data, err = json.Marshal(schema); err != nil {
-				t.Fatal(err)
-			}
+			data = must.Get(json.Marshal(schema))(t)
 			writeFile(t, filepath.Join(root, filepath.FromSlash(file)), string(data))
 			fmt.Fprintf(&versions, "%s some-package 9.9.9 2026-01-01 %x\n", file, sha256.Sum256(data))
 		}

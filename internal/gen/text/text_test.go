@@ -7,6 +7,16 @@ import (
 	"testing"
 )
 
+// all calls a function with each text in tests, which has the results.
+func all[T comparable](t *testing.T, name string, f func(string) T, tests map[string]T) {
+	t.Helper()
+	for in, want := range tests {
+		if got := f(in); got != want {
+			t.Errorf("%s(%q) = %#v, want %#v", name, in, got, want)
+		}
+	}
+}
+
 func TestLine(t *testing.T) {
 	tests := map[string]string{
 		"":                       "",
@@ -21,11 +31,7 @@ func TestLine(t *testing.T) {
 		"Größe 名前 e\u0301 €":     "Größe 名前 e\u0301 €",
 		"\U000e0041":             `\U000e0041`,
 	}
-	for in, want := range tests {
-		if got := Line(in); got != want {
-			t.Errorf("Line(%q) = %q, want %q", in, got, want)
-		}
-	}
+	all(t, "Line", Line, tests)
 }
 
 func TestBrief(t *testing.T) {
@@ -73,11 +79,7 @@ func TestMarkdown(t *testing.T) {
 		"<b>":            "`<b>`",
 		"\x1b[2J\u202e.": "`\\x1b[2J\\u202e.`",
 	}
-	for in, want := range codes {
-		if got := Code(in); got != want {
-			t.Errorf("Code(%q) = %q, want %q", in, got, want)
-		}
-	}
+	all(t, "Code", Code, codes)
 	texts := map[string]string{
 		"schema.json of @a/b 2.0.0":           "schema.json of @a/b 2.0.0",
 		"a_b _c_":                             `a_b \_c\_`,
@@ -85,30 +87,14 @@ func TestMarkdown(t *testing.T) {
 		"a\n# b":                              "a # b",
 		"x|y |":                               `x|y \|`,
 	}
-	for in, want := range texts {
-		if got := Markdown(in); got != want {
-			t.Errorf("Markdown(%q) = %q, want %q", in, got, want)
-		}
-	}
+	all(t, "Markdown", Markdown, texts)
 }
 
 func TestNames(t *testing.T) {
 	packages := map[string]bool{"a": true, "größe": true, "": false, "_": false, "func": false, "init": false, "a b": false, "a\nimport \"C\"": false, "a-b": false}
-	for in, want := range packages {
-		if IsPackage(in) != want {
-			t.Errorf("IsPackage(%q) is not %v", in, want)
-		}
-	}
+	all(t, "IsPackage", IsPackage, packages)
 	paths := map[string]bool{"example.com/a-b_c/v2": true, "": false, "C": false, "a b": false, "a\"b": false, "a\nb": false, "a\u202eb": false, "a\xff": false, "a`b": false}
-	for in, want := range paths {
-		if IsImportPath(in) != want {
-			t.Errorf("IsImportPath(%q) is not %v", in, want)
-		}
-	}
+	all(t, "IsImportPath", IsImportPath, paths)
 	exported := map[string]bool{"A": true, "Éa": true, "a": false, "": false, "名": false, "A b": false, "A\n": false, "1": false}
-	for in, want := range exported {
-		if IsExported(in) != want {
-			t.Errorf("IsExported(%q) is not %v", in, want)
-		}
-	}
+	all(t, "IsExported", IsExported, exported)
 }
