@@ -135,7 +135,7 @@ func TestEditErrors(t *testing.T) {
 	}
 }
 
-// A file that is a symbolic link stays one, and its directory is created for the user only.
+// A file that is a symbolic link stays one, also if it leads to nothing, and its directory is created for the user only.
 func TestEditFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "acp", "config.toml")
@@ -156,6 +156,12 @@ func TestEditFile(t *testing.T) {
 	if text, err := os.ReadFile(path); err != nil || string(text) != "agent = 'b'\n" {
 		t.Errorf("%q, %v", text, err)
 	}
+	dangling := filepath.Join(dir, "dangling.toml")
+	must.Do(t, os.Symlink("none.toml", dangling))
+	if err := Set(t.Context(), dangling, "agent", []string{"b"}); err == nil {
+		t.Error("a link that leads to nothing was taken for a file")
+	}
+	must.Get(os.Readlink(dangling))(t)
 	must.Do(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
 	if err := Set(t.Context(), filepath.Join(dir, "file", "config.toml"), "agent", []string{"a"}); err == nil {
 		t.Error("a file was taken for a directory")
