@@ -184,8 +184,8 @@ func (c *construct) judge(err error) error {
 	return nil
 }
 
-// hasPlace reports whether a JSON pointer leads to a value of a document. A document that is not JSON may fail anywhere, and
-// one with a duplicate name where the first one leads.
+// hasPlace reports whether a JSON pointer leads to a value of a document. A document that is not JSON may fail anywhere,
+// and one with a duplicate name where the first one leads.
 func hasPlace(document []byte, pointer string) bool {
 	v, err := sample.Parse(document)
 	if err != nil {
