@@ -480,3 +480,18 @@ func TestScroll(t *testing.T) {
 		}
 	}
 }
+
+// The state of a subagent is described in words.
+func TestSubagentState(t *testing.T) {
+	for state, want := range map[string]string{
+		`{"state":"running"}`: "working", `{"state":"requires_action"}`: "waiting for an answer", `{"state":"idle"}`: "done",
+		`{"state":"idle","stopReason":"end_turn"}`: "done", `{"state":"idle","stopReason":"refusal"}`: "refused",
+		`{"state":"idle","stopReason":"tired"}`: "stopped: tired", `{"state":"asleep"}`: "asleep",
+	} {
+		var s acp.StateUpdate
+		must.Do(t, json.Unmarshal([]byte(state), &s))
+		if got := stateWords(&s); got != want {
+			t.Errorf("%s: %q, want %q", state, got, want)
+		}
+	}
+}
