@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"sync"
@@ -269,13 +270,13 @@ func TestReaders(t *testing.T) {
 			runtime.Gosched()
 		}
 	})
-	r := newRandom(17)
+	updates, r := someUpdates(t), rand.New(rand.NewPCG(17, 17))
 	for i := range 1500 {
 		if i%100 == 0 {
 			turn := s.Prompt(acp.TextBlock("go"))
 			defer turn.End(nil, nil)
 		}
-		s.Update(r.read(t))
+		s.Update(updates[r.IntN(len(updates))])
 	}
 	cancel()
 	readers.Wait()

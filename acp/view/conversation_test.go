@@ -18,6 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write what testdata/conversations.txt shows anew")
 
+const conversations = "testdata/conversations.txt"
+
 type object = map[string]any
 
 // player plays the lines of a conversation to a State: "prompt 1 BLOCKS", "cancel 1" and "end 1" are about a turn by its
@@ -80,8 +82,7 @@ func (p *player) play(line string) {
 // The conversations of testdata/conversations.txt look as it says, at each line "show", and a console prints what it says
 // at each line "print".
 func TestConversations(t *testing.T) {
-	const file = "testdata/conversations.txt"
-	want := must.Get(os.ReadFile(file))(t)
+	want := must.Get(os.ReadFile(conversations))(t)
 	var got strings.Builder
 	var p *player
 	for line := range strings.Lines(string(want)) {
@@ -105,9 +106,9 @@ func TestConversations(t *testing.T) {
 		}
 	}
 	if *update {
-		must.Do(t, os.WriteFile(file, []byte(got.String()), 0o644))
+		must.Do(t, os.WriteFile(conversations, []byte(got.String()), 0o644))
 	} else if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("(-%s +state; go test -run Conversations -update writes it):\n%s", file, diff)
+		t.Errorf("(-%s +state; go test -run Conversations -update writes it):\n%s", conversations, diff)
 	}
 }
 
