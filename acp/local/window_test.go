@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -10,6 +11,8 @@ import (
 
 func TestWindow(t *testing.T) {
 	const text = "one\ntwo\r\n\nfour\rstill four\nfive"
+	long := strings.Repeat("x", 200<<10) // longer than any buffer
+	around := long + "\nshort\n" + long
 	tests := map[string]struct {
 		text string
 		w    window
@@ -30,50 +33,32 @@ func TestWindow(t *testing.T) {
 		"behind a final newline": {"a\nb\n", window{3, -1}, ""},
 		"empty text":             {"", wholeText, ""},
 		"empty text, second":     {"", window{2, 1}, ""},
+		"long line":              {around, window{1, 1}, long + "\n"},
+		"between long lines":     {around, window{2, 1}, "short\n"},
+		"before a long line":     {around, window{2, 2}, "short\n" + long},
+		"long last line":         {around, window{3, -1}, long},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			for limit := int64(len(tt.want)); limit <= int64(len(tt.want))+1; limit++ {
 				got, err := tt.w.read(t.Context(), iotest.OneByteReader(strings.NewReader(tt.text)), bounds{text: limit, scan: 1 << 20})
 				if err != nil || got != tt.want {
-					t.Errorf("limit %d: got %q, %v, want %q", limit, got, err, tt.want)
+					t.Errorf("limit %d: got %.100q, %v, want %.100q", limit, got, err, tt.want)
 				}
 			}
 			if limit := int64(len(tt.want)) - 1; limit >= 0 {
 				if got, err := tt.w.read(t.Context(), strings.NewReader(tt.text), bounds{text: limit, scan: 1 << 20}); !errors.Is(err, ErrTooLarge) {
-					t.Errorf("limit %d: got %q, %v, want %v", limit, got, err, ErrTooLarge)
+					t.Errorf("limit %d: got %.100q, %v, want %v", limit, got, err, ErrTooLarge)
 				}
 			}
 		})
 	}
 }
 
-func TestWindowOfLongLines(t *testing.T) {
-	long := strings.Repeat("x", 200<<10) // longer than any buffer
-	text := long + "\nshort\n" + long
-	for _, tt := range []struct {
-		w    window
-		want string
-	}{
-		{window{1, 1}, long + "\n"},
-		{window{2, 1}, "short\n"},
-		{window{2, 2}, "short\n" + long},
-		{window{3, -1}, long},
-	} {
-		if got, err := tt.w.read(t.Context(), strings.NewReader(text), bounds{text: 1 << 20, scan: 1 << 20}); err != nil || got != tt.want {
-			t.Errorf("%v: got %d bytes, %v, want %d", tt.w, len(got), err, len(tt.want))
-		}
-	}
-}
-
-// zeros is a text of one line that never ends.
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) { return len(p), nil }
-
 func TestWindowIsBounded(t *testing.T) {
+	zeros := readerFunc(func(p []byte) (int, error) { return len(p), nil }) // one line that never ends
 	for _, w := range []window{wholeText, {1, 1}} {
-		if _, err := w.read(t.Context(), zeros{}, bounds{text: 1 << 20, scan: 1 << 20}); !errors.Is(err, ErrTooLarge) {
+		if _, err := w.read(t.Context(), zeros, bounds{text: 1 << 20, scan: 1 << 20}); !errors.Is(err, ErrTooLarge) {
 			t.Errorf("%v: got %v, want %v", w, err, ErrTooLarge)
 		}
 	}
@@ -98,22 +83,9 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 func TestWindowReportsFailure(t *testing.T) {
 	broken := errors.New("broken disk")
 	for _, w := range []window{wholeText, {1, 5}, {3, -1}} {
-		r := iotest.OneByteReader(&failing{strings.NewReader("a\nb"), broken})
+		r := iotest.OneByteReader(io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(broken)))
 		if got, err := w.read(t.Context(), r, bounds{text: 100, scan: 100}); !errors.Is(err, broken) || got != "" {
 			t.Errorf("%v: got %q, %v, want %v", w, got, err, broken)
 		}
 	}
-}
-
-// failing is a text that ends in an error.
-type failing struct {
-	text *strings.Reader
-	err  error
-}
-
-func (f *failing) Read(p []byte) (int, error) {
-	if f.text.Len() == 0 {
-		return 0, f.err
-	}
-	return f.text.Read(p)
 }
