@@ -267,11 +267,7 @@ func (f *fixture) end() {
 	}
 }
 
-// bubble runs a test in which time is not that of clocks, with a server on pipes of the process.
-func bubble(t *testing.T, o *remote.HandlerOptions, test func(*fixture)) {
-	bubbleBy(t, "HTTP/1.1", o, nil, test)
-}
-
+// bubbleBy runs a test in which time is not that of clocks, with a server on pipes of the process.
 func bubbleBy(t *testing.T, protocol string, o *remote.HandlerOptions, around func(http.Handler) http.Handler, test func(*fixture)) {
 	synctest.Test(t, func(t *testing.T) {
 		f, end := bubbleOf(t, protocol, o, around)

@@ -513,9 +513,13 @@ type rawConn struct {
 func (c *rawConn) play(t *testing.T, l *line) {
 	switch l.do {
 	case "->":
-		text := l.rest
+		text := strings.Repeat(l.rest, l.end-l.first)
 		go io.WriteString(c, text)
 		synctest.Wait()
+	case "reads": // whatever comes
+		go io.Copy(io.Discard, c)
+	case "cut":
+		c.Close()
 	case "<-":
 		want, got := l.rest, ""
 		for !strings.HasPrefix(got, want) && len(got) < len(want) {
