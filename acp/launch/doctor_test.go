@@ -62,6 +62,7 @@ func TestDoctor(t *testing.T) {
 		{"old", launch.WrongVersion, 0, "version 9 of the protocol"},
 		{"no agent", launch.NotAnAgent, 0, "is it an agent?"},
 		{"refuses", launch.Refused, 0, "no licence"},
+		{"offline", launch.DownloadFailed, 0, "ENOTFOUND"},
 	} {
 		t.Run(c.agent, func(t *testing.T) {
 			if slices.Contains([]string{"silent", "old", "no agent", "refuses"}, c.agent) {
@@ -78,6 +79,9 @@ func TestDoctor(t *testing.T) {
 			}
 			if !strings.Contains(d.String(), c.want) {
 				t.Errorf("no %q in\n%s", c.want, d)
+			}
+			if c.agent == "offline" && d.Problems[0].Err == nil { // it is not just ended
+				t.Error("the error of the process is lost")
 			}
 			if !blocks && (!d.Session || d.Agent.AgentInfo.Value().Name != "test-agent" || !strings.Contains(d.String(), "session/close")) {
 				t.Errorf("what it advertises is not told:\n%s", d)
@@ -125,6 +129,8 @@ func TestDoctorPrograms(t *testing.T) {
 	elf := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 57)...)
 	elf[16], elf[18], elf[20], elf[52], elf[54], elf[58] = 2, machine, 1, 64, 56, 64
 	write(t, filepath.Join(dir, "pkg", "dist", "agent"), "#!/usr/bin/env node\n", 0o700)
+	pipe := filepath.Join(dir, "pipe")
+	must.Do(t, exec.Command("mkfifo", "-m", "700", pipe).Run())
 	for _, c := range []struct {
 		name    string
 		command launch.Command
@@ -140,6 +146,7 @@ func TestDoctorPrograms(t *testing.T) {
 		{"text", launch.Command{Program: write(t, filepath.Join(dir, "text"), "hello", 0o700)}, launch.NotExecutable, "not a program that this system can run"},
 		{"interpreter", launch.Command{Program: write(t, filepath.Join(dir, "perl"), "#!/no/such/perl -w\n", 0o700)}, launch.InterpreterMissing, "run by /no/such/perl"},
 		{"env", launch.Command{Program: filepath.Join(dir, "pkg", "dist", "agent"), Env: map[string]string{"PATH": "/usr/none"}}, launch.InterpreterMissing, "run by node, which is not in PATH: looked for in /usr/none"},
+		{"pipe, for which nobody waits", launch.Command{Program: pipe}, launch.NotExecutable, "is not a file"},
 		{"crlf", launch.Command{Program: write(t, filepath.Join(dir, "crlf"), "#!/bin/sh\r\n", 0o700)}, launch.NotExecutable, "carriage return"},
 		{"processor", launch.Command{Program: write(t, filepath.Join(dir, "elf"), string(elf), 0o700)}, launch.WrongSystem, "is not made for"},
 		{"windows", launch.Command{Program: write(t, filepath.Join(dir, "exe"), "MZ\x00", 0o700)}, launch.WrongSystem, "is not made for"},
@@ -191,13 +198,11 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestDoctorExplains: an agent that ends with one of these words has that problem, and not just ended.
-func TestDoctorExplains(t *testing.T) {
-	command := self(t, "prints")
-	command.Env["ACP_TEST_PRINTS"] = "npm error code ENOTFOUND\n"
-	d := launch.Doctor(t.Context(), command, nil)
-	if len(d.Problems) != 1 || d.Problems[0].Kind != launch.DownloadFailed || d.Problems[0].Err == nil {
-		t.Error(d)
+// TestProblemIsClean: nothing that a program has written reaches the terminal as it is.
+func TestProblemIsClean(t *testing.T) {
+	text := launch.Problem{Kind: launch.Exited, Text: "it says: \x1b[2J\n::error::x", Advice: "do\x07\r\u202e"}.String()
+	if strings.ContainsAny(text, "\x1b\x07\r\u202e") || strings.Count(text, "\n") != 1 {
+		t.Errorf("%q", text)
 	}
 }
 

@@ -50,8 +50,8 @@ func agent(kind string) int {
 		readRequest()
 		fmt.Println(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no licence"}}`)
 		time.Sleep(time.Hour)
-	case "prints":
-		fmt.Fprint(os.Stderr, os.Getenv("ACP_TEST_PRINTS"))
+	case "offline":
+		fmt.Fprintln(os.Stderr, "npm error code ENOTFOUND")
 		return 1
 	case "login": // the login itself
 		line, env := strings.Join(os.Args[1:], " "), os.Getenv("ACP_TEST_WHO")
