@@ -3,6 +3,9 @@ package tui
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +98,22 @@ func TestHistoryKeepsPasted(t *testing.T) {
 			t.Errorf("the agent got %q", prompts)
 		}
 	})
+}
+
+// TestMentionWithPunctuation: a file named at the end of a sentence is found.
+func TestMentionWithPunctuation(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"main.go", "a b.txt", "naïve 文.txt"} {
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
+	p := prompt{text: `See @main.go, @"a b.txt". Not @nobody! But @"naïve 文.txt"? And @main.go?)`}
+	var names []string
+	for _, b := range must.Get(p.blocks(dir, acp.PromptCapabilities{}))(t)[1:] {
+		names = append(names, b.Variant.(*acp.ContentBlockResourceLink).Name)
+	}
+	if want := []string{"main.go", "a b.txt", "naïve 文.txt", "main.go"}; !slices.Equal(names, want) {
+		t.Errorf("the files are %q, want %q", names, want)
+	}
 }
 
 // Brief messages disappear after some time.
