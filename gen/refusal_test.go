@@ -3,7 +3,6 @@ package gen
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -25,29 +24,18 @@ func TestRefusals(t *testing.T) {
 	nested := func(levels int) []byte {
 		return []byte(`{"$defs":{"A":` + strings.Repeat(`{"items":`, levels) + `true` + strings.Repeat(`}`, levels) + `}}`)
 	}
-	repeated := func(n int, format, rest string) []byte {
-		var b strings.Builder
-		for i := range n {
-			fmt.Fprintf(&b, format, i)
-		}
-		return []byte(`{"$defs":{` + b.String() + rest + `}}`)
-	}
-	untagged := bytes.ReplaceAll(repeated(501, `{"type":"object","properties":{"k%[1]d":{}},"required":["k%[1]d"]},`, ""),
-		[]byte(`{"$defs":{`), []byte(`{"$defs":{"T":{"anyOf":[`))
-	untagged = append(bytes.TrimSuffix(untagged, []byte(",}}")), "]}}}"...)
-	var many strings.Builder
-	for i := range 64 {
-		fmt.Fprintf(&many, `"m%d":{"type":"string"},`, i)
-	}
+	untagged := repeat(501, `{"type":"object","properties":{"k<i>":{}},"required":["k<i>"]}`)
+	members := repeat(64, `"m<i>":{"type":"string"}`)
+	derived := repeat(800, `"D<i>":{"allOf":[{"$ref":"#/$defs/Base"}]}`)
 	tests := []struct {
 		name   string
 		schema []byte
 		want   string
 		is     error
 	}{
-		{"many variants without a tag", untagged, "/$defs/T: more than 500 variants without a tag have no Go shape", nil},
-		{"many members in all", repeated(800, `"D%d":{"allOf":[{"$ref":"#/$defs/Base"}]},`,
-			`"Base":{"type":"object","properties":{`+strings.TrimSuffix(many.String(), ",")+`}}`),
+		{"many variants without a tag", []byte(`{"$defs":{"T":{"anyOf":[` + untagged + `]}}}`),
+			"/$defs/T: more than 500 variants without a tag have no Go shape", nil},
+		{"many members in all", []byte(`{"$defs":{` + derived + `,"Base":{"type":"object","properties":{` + members + `}}}}`),
 			"/$defs/Base: the objects have more than 50000 members in all", nil},
 		{"empty", nil, "/: not JSON: unexpected EOF", nil},
 		{"not JSON", []byte("# schema"), "/: not JSON: invalid character '#' looking for beginning of value", nil},

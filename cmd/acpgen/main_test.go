@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -184,6 +185,23 @@ func TestCompare(t *testing.T) {
 				t.Errorf("got %d and\n%s\nwant %d and\n%s", status, text, test.status, head+test.want)
 			}
 		})
+	}
+
+	// Tools read the report as JSON.
+	status, text := acpgen(t, "-api", "-json", old, narrower)
+	var reports []struct {
+		Old, New string
+		Breaks   bool
+		Changes  []struct{ Level, Subject, Text string }
+	}
+	if err := json.Unmarshal([]byte(text), &reports); err != nil || status != differs || len(reports) != 1 {
+		t.Fatalf("got %d and %s, %v", status, text, err)
+	}
+	if r := reports[0]; !r.Breaks || len(r.Changes) != 2 || r.Changes[0].Level != "breaking" || r.Changes[0].Subject != "Thing.Name" || r.New != filepath.ToSlash(narrower) {
+		t.Errorf("got %+v", r)
+	}
+	if status, text := acpgen(t, "-help"); status != ok || !strings.Contains(text, "acpgen -api [-json]") || !strings.Contains(text, "-overrides file") {
+		t.Errorf("got %d and %s", status, text)
 	}
 }
 

@@ -152,27 +152,3 @@ func TestBumpSaysAll(t *testing.T) {
 		t.Errorf("got %d and\n%s\nwant %d and twice %s", status, text, ok, asked)
 	}
 }
-
-// A report for tools is printed as JSON.
-func TestJSON(t *testing.T) {
-	tier.Need(t, tier.Normal)
-	dir := t.TempDir()
-	old, new := filepath.Join(dir, "old.json"), filepath.Join(dir, "new.json")
-	writeFile(t, old, schemaText)
-	writeFile(t, new, strings.Replace(schemaText, "name", "title", 2))
-	status, text := acpgen(t, "-api", "-json", old, new)
-	var reports []struct {
-		Old, New string
-		Breaks   bool
-		Changes  []struct{ Level, Subject, Text string }
-	}
-	if err := json.Unmarshal([]byte(text), &reports); err != nil || status != differs || len(reports) != 1 {
-		t.Fatalf("got %d and %s, %v", status, text, err)
-	}
-	if r := reports[0]; !r.Breaks || len(r.Changes) != 2 || r.Changes[0].Level != "breaking" || r.Changes[0].Subject != "Thing.Name" || r.New != filepath.ToSlash(new) {
-		t.Errorf("got %+v", r)
-	}
-	if status, text := acpgen(t, "-help"); status != ok || !strings.Contains(text, "acpgen -api [-json]") || !strings.Contains(text, "-overrides file") {
-		t.Errorf("got %d and %s", status, text)
-	}
-}

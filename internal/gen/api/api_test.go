@@ -15,8 +15,7 @@ import (
 
 func parse(t *testing.T, source string) *types.Package {
 	t.Helper()
-	pkg := must.Get(Declarations("p", map[string][]byte{"p.go": []byte("package p\n" + source)}, nil))(t)
-	return pkg
+	return must.Get(Declarations("p", map[string][]byte{"p.go": []byte("package p\n" + source)}, nil))(t)
 }
 
 // Declarations that generated packages do not have, or that do not change in them, are compared as well.
