@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
@@ -105,6 +108,21 @@ func TestManyOpenToolCalls(t *testing.T) {
 	if len(live) != n {
 		t.Errorf("there are %d calls", len(live))
 	}
+}
+
+// At most 64 open calls are remembered: the next one has what is pending of them stored.
+func TestJoinedToolCallsAreBounded(t *testing.T) {
+	var program strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&program, "call c%d Tool; progress c%d shown; ", i, i)
+	}
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		got := perform(t, dir, "store\n> new\n> prompt "+program.String()+"wait go\n> stored\n> open go\n")
+		if stored := regexp.MustCompile(`(?m)^- call: .* shows`).FindAllString(got, -1); len(stored) != 64 {
+			t.Errorf("%d updates are stored:\n%s", len(stored), got)
+		}
+	})
 }
 
 // An author may use the list again that an update was made of.
