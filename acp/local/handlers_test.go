@@ -86,6 +86,17 @@ func wantError(t *testing.T, what string, err error, want rpc.Error) {
 	}
 }
 
+// invalid is what an agent sees of invalid params, and early that of those which the connection refuses before the handler.
+func invalid(pointer, reason string) rpc.Error {
+	return rpc.Error{Code: rpc.ErrInvalidParams, Message: reason, Data: fmt.Appendf(nil, `{"pointer":%q,"reason":%q}`, pointer, reason)}
+}
+
+func early(pointer, reason string) rpc.Error {
+	e := invalid(pointer, reason)
+	e.Message = "Invalid params: " + pointer + ": " + reason
+	return e
+}
+
 func TestFilesOverTheWire(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	s := serve(t, dir, nil, nil)
@@ -120,19 +131,6 @@ func TestFileErrors(t *testing.T) {
 	must.Do(t, os.WriteFile(filepath.Join(dir, "latin1"), []byte("\xe9"), 0o666))
 	s := serve(t, dir, &local.FilesOptions{MaxSize: 5}, nil)
 	at := func(name string) string { return filepath.Join(dir, name) }
-	invalid := func(pointer, reason string) rpc.Error {
-		return rpc.Error{
-			Code:    rpc.ErrInvalidParams,
-			Message: reason,
-			Data:    fmt.Appendf(nil, `{"pointer":%q,"reason":%q}`, pointer, reason),
-		}
-	}
-	// The connection refuses these before the handler.
-	early := func(pointer, reason string) rpc.Error {
-		e := invalid(pointer, reason)
-		e.Message = "Invalid params: " + pointer + ": " + reason
-		return e
-	}
 	for what, tt := range map[string]struct {
 		path string
 		line acp.Opt[uint32]
@@ -258,26 +256,17 @@ func TestTerminalOverTheWire(t *testing.T) {
 func TestTerminalErrors(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	s := serve(t, dir, nil, &local.TerminalsOptions{MaxTerminals: 1})
-	invalid := func(pointer, message, reason string) rpc.Error {
-		return rpc.Error{
-			Code:    rpc.ErrInvalidParams,
-			Message: message,
-			Data:    fmt.Appendf(nil, `{"pointer":%q,"reason":%q}`, pointer, reason),
-		}
-	}
 	for what, tt := range map[string]struct {
 		req  acp.CreateTerminalRequest
 		want rpc.Error
 	}{
-		"command line": {acp.CreateTerminalRequest{Command: "ls -l"}, invalid("/command",
-			`command: "ls -l": no such executable; arguments belong in args`,
-			`command: "ls -l": no such executable; arguments belong in args`)},
-		"empty cwd": {acp.CreateTerminalRequest{Command: "true", Cwd: acp.Some("")}, invalid("/cwd",
-			"Invalid params: /cwd: not an absolute path", "not an absolute path")},
-		"cwd outside": {acp.CreateTerminalRequest{Command: "true", Cwd: acp.Some("/")}, invalid("/cwd",
-			`cwd: chdir "/": outside the directories of the session`, `cwd: chdir "/": outside the directories of the session`)},
-		"missing cwd": {acp.CreateTerminalRequest{Command: "true", Cwd: acp.Some(dir + "/no")}, invalid("/cwd",
-			`cwd: chdir "`+dir+`/no": No such file or directory`, `cwd: chdir "`+dir+`/no": No such file or directory`)},
+		"command line": {acp.CreateTerminalRequest{Command: "ls -l"},
+			invalid("/command", `command: "ls -l": no such executable; arguments belong in args`)},
+		"empty cwd": {acp.CreateTerminalRequest{Command: "true", Cwd: acp.Some("")}, early("/cwd", "not an absolute path")},
+		"cwd outside": {acp.CreateTerminalRequest{Command: "true", Cwd: acp.Some("/")},
+			invalid("/cwd", `cwd: chdir "/": outside the directories of the session`)},
+		"missing cwd": {acp.CreateTerminalRequest{Command: "true", Cwd: acp.Some(dir + "/no")},
+			invalid("/cwd", `cwd: chdir "`+dir+`/no": No such file or directory`)},
 	} {
 		_, err := s.CreateTerminal(ctx, &tt.req)
 		wantError(t, what, err, tt.want)
