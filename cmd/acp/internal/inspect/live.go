@@ -295,7 +295,7 @@ func (l *live) answer(line []byte, row int) {
 	if do == nil {
 		return
 	}
-	at := shown{row, l.source.masks(line)} // line is valid only until the next one is read
+	at := shown{row, m.ID, l.source.masks(line)} // line is valid only until the next one is read
 	l.serves.run(func(ctx context.Context) {
 		result, err := do(context.WithValue(ctx, shownKey{}, at), m.Params)
 		if err := l.respond(m.ID, result, err, true); err != nil && !errors.Is(err, errNotLive) {

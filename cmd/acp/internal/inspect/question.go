@@ -34,7 +34,7 @@ func (s *source) decide(ctx context.Context, at shown,
 		return nil, errMasked
 	}
 	answer := make(chan *acp.RequestPermissionResponse, 1)
-	q := &question{answer: answer, session: string(req.SessionID)}
+	q := &question{id: at.id, answer: answer, session: string(req.SessionID)}
 	q.Question = view.Ask(req, s.questionOptions(q.session, req.ToolCall.ToolCallID))
 	q.Shown(view.Begun, time.Now())
 	set := func(q *question) {
@@ -197,10 +197,26 @@ func (s *source) withdraw(session string, n int) {
 		s.allOver = n
 	}
 	s.over[session] = n
+	s.answerCancelled(func(q *question) bool { return q.session == session })
+}
+
+// cancelRequest answers the question of a request that the agent has cancelled as cancelled.
+func (s *source) cancelRequest(params []byte) {
+	var of, cancelled acp.CancelRequestNotification
+	if json.Unmarshal(params, &cancelled) != nil {
+		return
+	}
+	s.answerCancelled(func(q *question) bool {
+		return json.Unmarshal(q.id, &of.RequestID) == nil && of.RequestID == cancelled.RequestID
+	})
+}
+
+// answerCancelled answers some questions as cancelled.
+func (s *source) answerCancelled(which func(*question) bool) {
 	cancelled := &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}
 	for n, q := range s.questions {
 		switch {
-		case q.session != session:
+		case !which(q):
 			continue
 		case q.answer != nil:
 			q.answer <- cancelled

@@ -85,6 +85,7 @@ func (s *serves) close() error {
 // shown says where the page shows a request, and whether a part of it is masked. The context of its handler has it.
 type shown struct {
 	row    int
+	id     json.RawMessage
 	masked bool
 }
 

@@ -267,6 +267,8 @@ func (s *source) addMessage(row *rowEvent, e *recording.Entry, line []byte) {
 	case s.kind != "agent":
 	case m.Method == acp.MethodRequestPermission && m.Kind == conformance.Request && e.Direction == conformance.ToClient:
 		row.Asks = s.ask(row.N, m, e.Line)
+	case m.Method == acp.MethodCancelRequest && e.Direction == conformance.ToClient:
+		s.cancelRequest(m.Content)
 	case m.Method == acp.MethodSessionUpdate:
 		s.update(m.Session)
 	}

@@ -42,6 +42,9 @@ type Trick struct {
 	// Unasked says that a client answers without asking the user, because no option can be chosen. A [Workbench] asks.
 	Unasked bool
 
+	// Tried, unless it is nil, is closed at the end of [Trick.Test]. A turn whose request was cancelled ends after it.
+	Tried chan struct{}
+
 	begun atomic.Bool // a prompt that follows plays nothing
 }
 
@@ -251,6 +254,9 @@ func (k *Trick) Prompt(played *Played) func(context.Context, *acp.AgentSession,
 			return end, nil
 		case ByRequest:
 			withdraw()
+			if k.Tried != nil {
+				<-k.Tried
+			}
 		}
 		<-answered
 		return end, nil
@@ -270,6 +276,9 @@ func Squeeze(text string) string {
 // Test plays the trick at a door.
 func (k *Trick) Test(t *testing.T, door Door, played Played) {
 	t.Helper()
+	if k.Tried != nil {
+		defer close(k.Tried)
+	}
 	if k.Unasked {
 		if _, shows := door.(Workbench); shows {
 			door.Question()
