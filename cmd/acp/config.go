@@ -225,7 +225,7 @@ all settings as comments.`,
 			if path == "" {
 				return config.ErrNoFile
 			}
-			if err := create(path, config.Template(), 0o700, 0o600); err != nil && !errors.Is(err, fs.ErrExist) {
+			if err := create(path, config.Template(), 0o700, 0o600); err != nil && !errors.Is(err, errExists) {
 				return err
 			}
 			if err := p.edit(path); err != nil {

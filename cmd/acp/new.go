@@ -96,9 +96,7 @@ func writeModule(p *program, kind, dir, module, sdk string) error {
 			if f.name == "go.mod" {
 				whole += replace
 			}
-			if err = create(name, whole, 0o755, 0o644); errors.Is(err, fs.ErrExist) {
-				err = fmt.Errorf("%s already exists", name)
-			}
+			err = create(name, whole, 0o755, 0o644)
 		}
 		if err != nil {
 			for _, name := range created {
@@ -113,13 +111,18 @@ func writeModule(p *program, kind, dir, module, sdk string) error {
 	return nil
 }
 
+// errExists says that a file exists, unlike fs.ErrExist, which can be about its directory.
+var errExists = errors.New("already exists")
+
 // create writes a file that must not exist yet, and creates its directory.
 func create(name, text string, dirMode, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(name), dirMode); err != nil {
 		return err
 	}
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s %w", name, errExists)
+	} else if err != nil {
 		return err
 	}
 	_, err = file.WriteString(text)
