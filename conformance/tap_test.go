@@ -104,18 +104,6 @@ func TestMonitor(t *testing.T) {
 	}
 }
 
-func TestMonitorAgentEnd(t *testing.T) {
-	m := conformance.NewMonitor(conformance.V1(), nil)
-	// The wrapped end is the agent's here.
-	exchange(t, m.WrapAgent,
-		`> {"jsonrpc":"2.0","id":1,"method":"_from/agent"}`,
-		`< {"jsonrpc":"2.0","id":1,"result":null}`,
-		`> {"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`)
-	if got, want := m.Stats().String(), "3 messages, 0 findings"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
 func TestMonitorConnectError(t *testing.T) {
 	a, _ := rpc.Pipe()
 	m := conformance.NewMonitor(conformance.V1(), nil)
