@@ -36,18 +36,6 @@ func (q *quoted) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// serve is an agent as a process of its own, over its standard input and output.
-func serve(dir string) error {
-	store, err := sessionstore.Open(dir, nil)
-	if err != nil {
-		return err
-	}
-	defer store.Close()
-	sessions := agentkit.NewSessions(parrot(store))
-	defer sessions.Close()
-	return acp.ServeAgent(context.Background(), acp.Stdio(), sessions.Handlers(), sessions.Options(nil))
-}
-
 // parrot repeats what it hears, word by word, and counts prompts.
 func parrot(store sessionstore.Store) agentkit.Config[state] {
 	return agentkit.Config[state]{

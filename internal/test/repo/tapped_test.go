@@ -45,7 +45,6 @@ var untapped = map[string]string{
 
 	"acp/agentkit/harness_test.go connect":                                  "the client's end is tapped",
 	"acp/agentkit/settings_test.go start":                                   "the client's end is tapped",
-	"acp/agentkit/harness_test.go serve":                                    "a process of its own; the client's end is tapped",
 	"acp/acpv2/translate/programs_test.go hostedAgent":                      "its callers tap",
 	"acp/acpv2/translate/programs_test.go agent":                            "its callers tap",
 	"acp/acpv2/translate/programs_test.go client":                           "its callers tap",
