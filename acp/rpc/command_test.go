@@ -24,28 +24,36 @@ func childCommand(kind string) *CommandTransport {
 	return Command(cmd)
 }
 
-type pidParams struct{ Pids []int }
-
-func connectChild(t *testing.T, kind string, ext *Extensions[Conn]) *Conn {
+func connectChild(t *testing.T, kind string) *Conn {
 	t.Helper()
-	return connectCommand(t, childCommand(kind), ext)
+	return connectCommand(t, childCommand(kind), nil, nil)
 }
 
-func connectCommand(t *testing.T, transport *CommandTransport, ext *Extensions[Conn]) *Conn {
+// telling is an extension that passes on the processes that a child names.
+func telling() (*Extensions[Conn], <-chan []int) {
+	type pidParams struct{ Pids []int }
+	ext, pids := &Extensions[Conn]{}, make(chan []int, 1)
+	HandleNotification(ext, "pids", func(_ context.Context, _ *Conn, p *pidParams) error {
+		pids <- p.Pids
+		return nil
+	})
+	return ext, pids
+}
+
+func connectCommand(t *testing.T, transport *CommandTransport, ext *Extensions[Conn], opts *Options) *Conn {
 	t.Helper()
 	transport.StopTime, transport.KillTime = 200*time.Millisecond, 200*time.Millisecond
-	c := must.Get(Connect(t.Context(), transport, ext, nil))(t)
+	c := must.Get(Connect(t.Context(), transport, ext, opts))(t)
 	t.Cleanup(func() { must.Do(t, c.Close()) })
 	return c
 }
 
 func TestCommandAndStdio(t *testing.T) {
-	c := connectChild(t, "serve", nil)
+	c := connectChild(t, "serve")
 	big := strings.Repeat("é\n\u2028", 1<<18)
 	type text struct{ Text string }
-	c2 := RequestMethod[echoParams, echoParams]{Name: "echo"}
 	for i := range 100 {
-		res, err := c2.Call(t.Context(), c, &echoParams{SessionID: big[:i*6], N: i})
+		res, err := echoMethod.Call(t.Context(), c, &echoParams{SessionID: big[:i*6], N: i})
 		if err != nil || res.N != i || res.SessionID != big[:i*6] {
 			t.Fatal(res, err)
 		}
@@ -53,11 +61,7 @@ func TestCommandAndStdio(t *testing.T) {
 	if _, err := Call[text](t.Context(), c, "nope", &text{big}); !errors.Is(err, ErrMethodNotFound) {
 		t.Error(err)
 	}
-	start := time.Now()
 	must.Do(t, c.Close())
-	if d := time.Since(start); d > 150*time.Millisecond {
-		t.Logf("closing took %v", d)
-	}
 }
 
 // Each call that fails because the process has ended says how, whether its request was written, could not be, or came
@@ -66,7 +70,7 @@ func TestEveryCallSaysHowTheProcessEnded(t *testing.T) {
 	fastest := patience
 	for n := 0; n < 10 || n < 100 && fastest >= lingerTime; n++ { // more on a busy machine
 		start := time.Now()
-		c := connectChild(t, "die", nil)
+		c := connectChild(t, "die")
 		var group sync.WaitGroup
 		for i := range 8 {
 			group.Go(func() {
@@ -99,12 +103,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"stubborn", "orphan"} {
 		t.Run(kind, func(t *testing.T) {
-			pids := make(chan []int, 1)
-			ext := &Extensions[Conn]{}
-			HandleNotification(ext, "pids", func(_ context.Context, _ *Conn, p *pidParams) error {
-				pids <- p.Pids
-				return nil
-			})
+			ext, pids := telling()
 			// Its end says that none of those that have inherited the other side lives.
 			lives, held, err := os.Pipe()
 			if err != nil {
@@ -113,7 +112,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			defer lives.Close()
 			transport := childCommand(kind)
 			transport.Cmd.ExtraFiles = []*os.File{held}
-			c := connectCommand(t, transport, ext)
+			c := connectCommand(t, transport, ext, nil)
 			held.Close()
 			all := receive(t, pids)
 			if kind == "orphan" {

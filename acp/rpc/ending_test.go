@@ -3,7 +3,6 @@
 package rpc
 
 import (
-	"context"
 	"errors"
 	"io"
 	"os"
@@ -24,16 +23,9 @@ import (
 func TestCloseOutlastsTheProcess(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	t.Parallel()
-	transport := childCommand("stubborn")
-	transport.StopTime, transport.KillTime = 200*time.Millisecond, 200*time.Millisecond
-	ready := make(chan []int, 1)
-	ext := &Extensions[Conn]{}
-	HandleNotification(ext, "pids", func(_ context.Context, _ *Conn, p *pidParams) error {
-		ready <- p.Pids
-		return nil
-	})
-	c := must.Get(Connect(t.Context(), transport, ext, &Options{CloseTime: 10 * time.Millisecond}))(t)
-	pid := receive(t, ready)[0]
+	ext, pids := telling()
+	c := connectCommand(t, childCommand("stubborn"), ext, &Options{CloseTime: 10 * time.Millisecond})
+	pid := receive(t, pids)[0]
 	must.Do(t, c.Close())
 	if err := syscall.Kill(pid, 0); err != syscall.ESRCH {
 		t.Errorf("process %d after Close: %v", pid, err)

@@ -107,55 +107,49 @@ func TestNotificationsOfManySessions(t *testing.T) {
 	}
 }
 
-// The limit holds for a loop over updates as it does for a handler.
-func TestOverflowFailsTheCallOfALoop(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, c := newPeer(t, clientRoutes(nil, nil), &Options{QueueBytes: 100, QueueLimit: 1000})
-		turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
-		p.read()
-		go func() {
-			p.updates(0, 100)
-			p.send(endTurn(1))
-		}()
-		seen := 0
-		for u := range turn.Updates() {
-			if seen++; u == 0 {
-				if _, err := echoMethod.Call(turn.Context(), c, &echoParams{}); !errors.Is(err, rpc.ErrOverflow) {
-					t.Error(err)
+// The limit holds for a loop over updates as it does for a handler: a call that its body makes with the context of the
+// turn fails. Of one with another context nobody knows that the loop waits for it: the loop ends, and says so, and the
+// call is answered.
+func TestOverflowOfALoopThatCalls(t *testing.T) {
+	for name, test := range map[string]struct {
+		other        bool
+		called, turn error
+	}{
+		"with its context":     {false, rpc.ErrOverflow, nil},
+		"with another context": {true, nil, rpc.ErrOverflow},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, c := newPeer(t, clientRoutes(nil, nil), &Options{QueueBytes: 100, QueueLimit: 1000})
+				turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+				p.read()
+				go func() {
+					p.updates(0, 100)
+					if test.other {
+						<-p.lines // the call
+						p.send(`{"jsonrpc":"2.0","id":2,"result":{"n":7}}`)
+					}
+					p.send(endTurn(1))
+				}()
+				synctest.Wait() // the loop holds up the reader
+				ctx := turn.Context()
+				if test.other {
+					ctx = t.Context()
 				}
-			}
-		}
-		if _, err := turn.Result(); err != nil || seen != 100 {
-			t.Errorf("%d updates, %v", seen, err)
-		}
-	})
-}
-
-// Of a call that the body of a loop makes with another context nobody knows that the loop waits for it: at the limit
-// the loop ends, and says so, and the call is answered.
-func TestOverflowEndsALoopThatCallsWithAnotherContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, c := newPeer(t, clientRoutes(nil, nil), &Options{QueueBytes: 100, QueueLimit: 1000})
-		turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
-		p.read()
-		go func() {
-			p.updates(0, 100)
-			<-p.lines // the call
-			p.send(`{"jsonrpc":"2.0","id":2,"result":{"n":7}}`, endTurn(1))
-		}()
-		synctest.Wait() // the loop holds up the reader
-		seen := 0
-		for range turn.Updates() {
-			if seen++; seen == 1 {
-				if res, err := echoMethod.Call(t.Context(), c, &echoParams{}); err != nil || res.N != 7 {
-					t.Error(res, err)
+				seen := 0
+				for range turn.Updates() {
+					if seen++; seen == 1 {
+						if res, err := echoMethod.Call(ctx, c, &echoParams{}); !errors.Is(err, test.called) || err == nil && res.N != 7 {
+							t.Error(res, err)
+						}
+					}
 				}
-			}
-		}
-		if _, err := turn.Result(); !errors.Is(err, rpc.ErrOverflow) || seen == 100 {
-			t.Errorf("%d updates, %v", seen, err)
-		}
-	})
+				if _, err := turn.Result(); !errors.Is(err, test.turn) || (seen == 100) != (err == nil) {
+					t.Errorf("%d updates, %v", seen, err)
+				}
+			})
+		})
+	}
 }
 
 // A handler that waits for a turn that it has started in the background holds its queue up as one that
