@@ -524,28 +524,6 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-func TestTypedIntegers(t *testing.T) {
-	d := codec.NewDecoder([]byte(`[127,-128,32767,-2147483648,-9223372036854775808,255,65535,4294967295,18446744073709551615]`))
-	a := d.Array()
-	next := func() *codec.Decoder { a.Next(); return d }
-	type small int8
-	ok := read[small](next()) == 127 && read[int8](next()) == -128 && read[int16](next()) == 32767 &&
-		read[int32](next()) == math.MinInt32 && read[int64](next()) == math.MinInt64 &&
-		read[uint8](next()) == 255 && read[uint16](next()) == 65535 &&
-		read[uint32](next()) == math.MaxUint32 && read[uint64](next()) == math.MaxUint64
-	if !ok || a.Next() || d.End() != nil {
-		t.Error(d.Err())
-	}
-	d.Reset([]byte(`128`))
-	if read[small](d); d.Err() == nil {
-		t.Error("128 fits in 8 bits")
-	}
-	d.Reset([]byte(`-1`))
-	if read[uint16](d); d.Err() == nil {
-		t.Error("-1 is unsigned")
-	}
-}
-
 func TestCollections(t *testing.T) {
 	type id string
 	d := codec.NewDecoder([]byte(`{"string":"s","strings":[],"lenient":[1],"map":{"b":"2","a":"1"},"empty":{},"null":null}`))
