@@ -61,19 +61,13 @@ func TestHooksForEachConnection(t *testing.T) {
 		ext := &Extensions[Conn]{}
 		HandleNotificationMethod(ext, NotificationMethod[echoParams]{Name: "note"}, func(context.Context, *Conn, *echoParams) error { return nil })
 		c := must.Get(Connect(t.Context(), near, ext, opts))(t)
-		stream, err := far.Connect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := must.Get(far.Connect(t.Context()))(t)
 		conns = append(conns, c)
 		must.Do(t, Notify(t.Context(), c, "x", nil))
 		if line, err := stream.Read(); err != nil || !strings.Contains(string(line), `"x"`) {
 			t.Errorf("got %s, %v", line, err)
 		}
-		err = errors.Join(stream.Write([]byte(`{"jsonrpc":"2.0","method":"note","params":{}}`)), stream.Write([]byte(`{"jsonrpc":"2.0","method":"note","params":[]}`)), stream.Close())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(stream.Write([]byte(`{"jsonrpc":"2.0","method":"note","params":{}}`)), stream.Write([]byte(`{"jsonrpc":"2.0","method":"note","params":[]}`)), stream.Close()))
 		receive(t, c.Done())
 	}
 	close(notes)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // lossy is a stream that loses every call of one method, and answers others.
@@ -49,12 +51,9 @@ func TestCallLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			stream := wrap(&lossy{reads: make(chan func() ([]byte, error), 4)})
-			c, err := Connect(t.Context(), lossyTransport{stream}, nil, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(Connect(t.Context(), lossyTransport{stream}, nil, nil))(t)
 			defer c.Close()
-			_, err = Call[echoParams](t.Context(), c, "_lost", struct{}{})
+			_, err := Call[echoParams](t.Context(), c, "_lost", struct{}{})
 			if !errors.Is(err, errLost) || err.Error() != "_lost: lost" {
 				t.Errorf("got %v", err)
 			}

@@ -35,18 +35,10 @@ func sockets(t *testing.T, network string) (a, b net.Conn) {
 	if network == "unix" {
 		address = filepath.Join(t.TempDir(), "s")
 	}
-	l, err := net.Listen(network, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen(network, address))(t)
 	defer l.Close()
-	if a, err = net.Dial(network, l.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
-	if b, err = l.Accept(); err != nil {
-		t.Fatal(err)
-	}
-	return a, b
+	a = must.Get(net.Dial(network, l.Addr().String()))(t)
+	return a, must.Get(l.Accept())(t)
 }
 
 // locked ends its writing side after a Write in progress, as tls.Conn does.

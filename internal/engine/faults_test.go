@@ -19,10 +19,7 @@ import (
 func TestPeerThatReadsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := faultpipe.Pipe(faultpipe.Script{}, faultpipe.Script{Faults: []faultpipe.Fault{{Byte: 100, Do: faultpipe.Stall()}}})
-		c, err := Connect(t.Context(), rpc.IO(near.R, near.W, 0), nil, &Options{CloseTime: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(Connect(t.Context(), rpc.IO(near.R, near.W, 0), nil, &Options{CloseTime: time.Minute}))(t)
 		start := time.Now()
 		timed := func(want time.Duration) {
 			t.Helper()
@@ -33,6 +30,7 @@ func TestPeerThatReadsNoMore(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
+		var err error
 		sent := 0
 		for ; err == nil && sent < 10_000; sent++ {
 			err = updateMethod.Notify(ctx, c, &updateParams{SessionID: "s", Text: strings.Repeat("x", 1000)})

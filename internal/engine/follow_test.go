@@ -16,10 +16,6 @@ import (
 	"github.com/acpgo/sdk/internal/test/must"
 )
 
-type turnParams struct {
-	SessionID string `json:"sessionId"`
-}
-
 type remark struct {
 	SessionID string `json:"sessionId"`
 	Text      string `json:"text"`
@@ -27,11 +23,11 @@ type remark struct {
 
 // keeping serves turns with f, and what cancels and ends them.
 func keeping(f func(ctx context.Context) (*echoParams, error)) []Route {
-	turn := RequestMethod[turnParams, echoParams]{Name: "turn"}.Handle(func(ctx context.Context, _ *turnParams) (*echoParams, error) { return f(ctx) })
+	turn := RequestMethod[sessionParams, echoParams]{Name: "turn"}.Handle(func(ctx context.Context, _ *sessionParams) (*echoParams, error) { return f(ctx) })
 	turn.Turn = true
-	cancel := NotificationMethod[turnParams]{Name: "cancel"}.Handle(nil)
+	cancel := NotificationMethod[sessionParams]{Name: "cancel"}.Handle(nil)
 	cancel.CancelsTurn = true
-	end := RequestMethod[turnParams, echoParams]{Name: "end", NullResult: true}.Handle(func(context.Context, *turnParams) (*echoParams, error) { return nil, nil })
+	end := RequestMethod[sessionParams, echoParams]{Name: "end", NullResult: true}.Handle(func(context.Context, *sessionParams) (*echoParams, error) { return nil, nil })
 	end.EndsTurn = true
 	return []Route{turn, cancel, end}
 }
@@ -43,10 +39,9 @@ func never(t *testing.T, what string) func() {
 // The work of a turn continues after the answer: the session is busy until it is freed, and what ends the
 // turn cancels it and waits for it.
 func TestKeepTurn(t *testing.T) {
-	var peer *rawPeer
 	var conn *Conn
 	turns := 0
-	peer, conn = newPeer(t, keeping(func(ctx context.Context) (*echoParams, error) {
+	peer, conn := newPeer(t, keeping(func(ctx context.Context) (*echoParams, error) {
 		turns++
 		if turns > 1 {
 			return &echoParams{N: turns}, nil
@@ -88,7 +83,7 @@ func TestKeepTurnElsewhere(t *testing.T) {
 		t.Error("a turn was kept that is none")
 	}
 	peer, _ := newPeer(t, []Route{
-		RequestMethod[turnParams, echoParams]{Name: "other", NullResult: true}.Handle(func(ctx context.Context, _ *turnParams) (*echoParams, error) {
+		RequestMethod[sessionParams, echoParams]{Name: "other", NullResult: true}.Handle(func(ctx context.Context, _ *sessionParams) (*echoParams, error) {
 			if keep(ctx) {
 				t.Error("a request was kept that is no turn")
 			}
@@ -203,7 +198,7 @@ func (unwritable) MarshalJSON() ([]byte, error) { return nil, errors.New("no") }
 // free.
 func TestKeepTurnWithUnwritableAnswer(t *testing.T) {
 	dropped := make(chan struct{})
-	turn := RequestMethod[turnParams, unwritable]{Name: "turn"}.Handle(func(ctx context.Context, _ *turnParams) (*unwritable, error) {
+	turn := RequestMethod[sessionParams, unwritable]{Name: "turn"}.Handle(func(ctx context.Context, _ *sessionParams) (*unwritable, error) {
 		engine.KeepTurn(ctx, func(context.Context, func()) { t.Error("the work was done") }, func() { close(dropped) })
 		return &unwritable{}, nil
 	})
@@ -221,7 +216,7 @@ func TestKeepTurnWithUnwritableAnswer(t *testing.T) {
 
 // lengthyParams take their time to be encoded, while the request is being sent.
 type lengthyParams struct {
-	turnParams
+	sessionParams
 	during func()
 }
 
@@ -242,7 +237,7 @@ func (*lengthyParams) DecodeJSON(d *codec.Decoder) { d.Skip() }
 // startFollowed starts a turn of session s that continues after its answer; during runs while its request is sent.
 func startFollowed(t *testing.T, conn *Conn, during func()) *engine.Turn[string, string] {
 	return engine.StartTurnUntil(t.Context(), conn, RequestMethod[lengthyParams, echoParams]{Name: "turn"},
-		&lengthyParams{turnParams{"s"}, during}, TurnSpec{Session: "s", CancelMethod: "cancel"}, untilEnd{},
+		&lengthyParams{sessionParams{"s"}, during}, TurnSpec{Session: "s", CancelMethod: "cancel"}, untilEnd{},
 		func(params any) (string, bool) { return params.(*remark).Text, true })
 }
 

@@ -199,13 +199,8 @@ func (w *world) run(near, far Transport) {
 			},
 		}
 	}
-	var err error
-	if w.agent, err = Connect(w.t.Context(), far, w.agentRoutes, options(true)); err != nil {
-		w.t.Fatal(err)
-	}
-	if w.client, err = Connect(w.t.Context(), near, w.clientRoutes, options(false)); err != nil {
-		w.t.Fatal(err)
-	}
+	w.agent = must.Get(Connect(w.t.Context(), far, w.agentRoutes, options(true)))(w.t)
+	w.client = must.Get(Connect(w.t.Context(), near, w.clientRoutes, options(false)))(w.t)
 	var tasks sync.WaitGroup
 	for i := range 1 + r.IntN(4) {
 		tasks.Go(func() { w.use(string(rune('a'+i)), w.random(-1-i)) })
