@@ -260,6 +260,25 @@ func TestRewind(t *testing.T) {
 	}
 }
 
+func TestRequire(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"b":2,"a":1}`:       "<nil>",
+		`{"b":2}`:             `missing member "a"`,
+		`{"a":1}`:             `missing member "b"`,
+		`{"a":1,"b":2,"a":3}`: `/a: duplicate member "a"`,
+	} {
+		d := codec.NewDecoder([]byte(text))
+		o := d.Object()
+		for ; o.Next(); d.Skip() {
+			o.Once(int(o.Name()[0] - 'a'))
+		}
+		o.Require("a", "b")
+		if got := fmt.Sprint(d.End()); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
+}
+
 // nest is a union that holds itself.
 type nest struct{ inner *nest }
 
