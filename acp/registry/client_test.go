@@ -944,7 +944,7 @@ func TestDamaged(t *testing.T) {
 		`{"entry":{"id":"one"},"folder":".","program":"agent"}`, `{"entry":{"id":"one"},"folder":"x","program":"../../../../bin/sh"}`,
 		`{"entry":{"id":"one"},"folder":"x","program":"/bin/sh"}`, strings.Repeat(" ", 2<<20),
 		`{"entry":{"id":"one"},"folder":"..","program":"elsewhere/agent"}`, `{"entry":{"id":"one"},"folder":"../elsewhere","program":"agent"}`,
-		`{"entry":{"id":"one"},"folder":"x/y","program":"agent"}`,
+		`{"entry":{"id":"one"},"folder":"x/y","program":"agent"}`, `{"entry":{"id":"two"},"folder":"x","program":"y/agent"}`,
 	} {
 		must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 		if i, err := c.Find("one"); err == nil {
