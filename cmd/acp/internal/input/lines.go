@@ -14,9 +14,27 @@ import (
 // for itself, because it is in paths.
 func Words(line string) ([]string, error) {
 	if os.PathSeparator == '\\' {
-		line = strings.ReplaceAll(line, `\`, `\\`)
+		line = literalBackslashes(line)
 	}
 	return shell.Fields(line, nil)
+}
+
+// literalBackslashes doubles the backslashes that a shell would remove.
+func literalBackslashes(line string) string {
+	var out strings.Builder
+	var quote rune
+	for _, r := range line {
+		switch {
+		case r == quote:
+			quote = 0
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote = r
+		case r == '\\' && quote != '\'':
+			out.WriteRune(r)
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
 }
 
 // ReadLine reads one line of at most the given number of bytes, and nothing after it.
