@@ -99,6 +99,13 @@ func TestOutputIsBounded(t *testing.T) {
 	if want := strings.Repeat("ü", 499) + "\n"; got != want || !cut {
 		t.Errorf("got %d bytes, %t, want %d, true", len(got), cut, len(want))
 	}
+	small := newOutputPool(1<<20, pieceSize).output(1000)
+	for range 3 {
+		small.add([]byte("few"))
+	}
+	if held := small.held.Load(); held > 100 {
+		t.Errorf("a small output holds %d bytes", held)
+	}
 }
 
 // What all outputs hold has one bound. The largest gives, and the end of each is right.

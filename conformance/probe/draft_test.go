@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -360,36 +359,4 @@ func TestDraftOptions(t *testing.T) {
 			time.Sleep(time.Minute) // until the agent has ended
 		})
 	}
-}
-
-// TestDraftLogin: an agent that requires a login gets it with the method of version 2.
-func TestDraftLogin(t *testing.T) {
-	bubble(t, "login", func(t *testing.T) {
-		methods := map[string]func(json.RawMessage) string{
-			"initialize": result(`{"protocolVersion":2,"capabilities":{"session":{}},"info":{"name":"raw","version":"1"},"authMethods":[{"type":"agent","methodId":"key","name":"Key"}]}`),
-		}
-		connect := func() rpc.Transport {
-			loggedIn := false
-			methods := maps.Clone(methods)
-			methods["auth/login"] = func(params json.RawMessage) string {
-				loggedIn = string(params) == `{"methodId":"key"}`
-				return `"result":{}`
-			}
-			methods["session/new"] = func(json.RawMessage) string {
-				if !loggedIn {
-					return `"error":{"code":-32000,"message":"Authentication required"}`
-				}
-				return `"result":{"sessionId":"s"}`
-			}
-			return raw(t, methods)()
-		}
-		r := must.Get(probe.Agent(t.Context(), probe.InMemory(connect), &probe.Options{
-			Protocol: 2, Auth: "key", Only: []string{"unknown-methods"}, Scratch: t.TempDir(), Answer: 5 * time.Second, Quiet: 50 * time.Millisecond,
-		}))(t)
-		passed := slices.ContainsFunc(r.Rows, func(row probe.Row) bool { return row.ID == "AUT-9" && row.Verdict == probe.Pass })
-		if found := findings(t, r); len(found) > 0 || !passed || r.Scenarios[0].Skipped != "" {
-			t.Errorf("found %q, logged in: %v, skipped %q", found, passed, r.Scenarios[0].Skipped)
-		}
-		time.Sleep(time.Minute) // until the agent has ended
-	})
 }
