@@ -333,9 +333,6 @@ func checkRoundTrip(t *testing.T, text []byte, v, again any) {
 	written, err := codec.Append(nil, v)
 	if err != nil {
 		checkError(t, err)
-		if strings.HasSuffix(err.Error(), surrogate) {
-			return // an unknown variant, whose tag would not be written as it was read
-		}
 		t.Fatalf("%q: read as %+v, but not written: %v", text, v, err)
 	}
 	if err := codec.Unmarshal(written, again); err != nil {

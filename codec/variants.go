@@ -254,7 +254,11 @@ func (u *variants) encodeUnknown(e *Encoder, v any, inside bool) {
 		return
 	}
 	var read any
-	e.CheckTag(u.Tag, other.Tag, other.Raw, func(d *Decoder) { read = u.decode(d, nil) })
+	e.CheckTag(u.Tag, other.Tag, other.Raw, func(d *Decoder) {
+		if read = u.decode(d, nil); typeOf(read) == u.unknown {
+			d.repairs = nil // characters of the tag, which is written as it was read
+		}
+	})
 	if len(u.Needs) > 0 && typeOf(read) == u.unknown {
 		e.CheckMembers(other.Raw, u.Needs...)
 	}
