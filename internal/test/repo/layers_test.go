@@ -25,8 +25,8 @@ import (
 func TestLayers(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	circles := map[string]int{
-		"acp": 4, "acp/acpv2": 4, "acp/translate": 4, "acp/registry": 4, "acp/remote": 1, "internal/engine": 1,
-		"conformance/internal/player": 1, "conformance/probe": 6, "gen": 6, "internal/gen/emit": 2,
+		"acp": 4, "acp/acpv2": 4, "acp/agentkit": 6, "acp/translate": 4, "acp/registry": 4, "acp/remote": 1, "internal/engine": 1,
+		"conformance/internal/player": 1, "conformance/internal/schema": 3, "conformance/probe": 6, "gen": 6, "internal/gen/emit": 2,
 		"cmd/acp": 4, "cmd/acp/internal/tui": 6, "cmd/acp/internal/draw": 5, "cmd/acp/internal/talk": 4,
 	}
 	compiled := map[string]string{} // packages, and the files of their exported names
