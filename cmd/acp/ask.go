@@ -9,13 +9,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/term"
 
 	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
 	"github.com/acpgo/sdk/cmd/acp/internal/input"
+	"github.com/acpgo/sdk/internal/await"
 	"github.com/acpgo/sdk/internal/plain"
 )
 
@@ -78,7 +78,7 @@ func (p *program) askName(ctx context.Context, names []string, question string) 
 // answer prints a question on standard error and reads a line. At the end of the input the line is "".
 func (p *program) answer(ctx context.Context, question string) (string, error) {
 	fmt.Fprint(p.stderr, plain.Text(question))
-	text, err := await(ctx, 0, func() (string, error) { return input.ReadLine(p.stdin, maxAnswer) })
+	text, err := await.Do(ctx, 0, func() (string, error) { return input.ReadLine(p.stdin, maxAnswer) })
 	if err != nil {
 		fmt.Fprintln(p.stderr) // the cursor is still after the question
 	}
@@ -90,29 +90,3 @@ func (p *program) answer(ctx context.Context, question string) (string, error) {
 
 // maxAnswer is the maximum length of an answer in bytes.
 const maxAnswer = 4096
-
-// await calls do, and after ctx ends waits at most patience longer. The goroutine of a call that still hangs ends with
-// the program, because nothing can end a read from a terminal or the opening of a pipe without a peer.
-func await[T any](ctx context.Context, patience time.Duration, do func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		value, err := do()
-		done <- result{value, err}
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-	}
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-time.After(patience):
-		var none T
-		return none, context.Cause(ctx)
-	}
-}

@@ -15,6 +15,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
+	"github.com/acpgo/sdk/internal/await"
 )
 
 // execFlags are the flags of acp exec that are not settings.
@@ -116,7 +117,7 @@ func execute(p *program, f *execFlags, words, command []string) error {
 	if err := x.readPrompt(words); err != nil {
 		return x.failed(err)
 	}
-	s, err := await(x.ctx, flushTime, func() (*section, error) { return x.findAgent(command) })
+	s, err := await.Do(x.ctx, flushTime, func() (*section, error) { return x.findAgent(command) })
 	if err != nil {
 		return x.failed(err)
 	}
@@ -216,7 +217,7 @@ func (x *execution) readPrompt(words []string) error {
 
 // readAll reads a part of the prompt, until the run is cancelled.
 func (x *execution) readAll(name string, open func() (io.ReadCloser, error)) (string, error) {
-	return await(x.ctx, 0, func() (string, error) {
+	return await.Do(x.ctx, 0, func() (string, error) {
 		from, err := open()
 		if err != nil {
 			return "", usage(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/cmd/acp/internal/names"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
+	"github.com/acpgo/sdk/internal/await"
 	"github.com/acpgo/sdk/internal/filelock"
 )
 
@@ -230,7 +231,7 @@ func (s *section) talk(o *outcome) (err error) {
 		opts.Record = check
 	}
 	if s.record != "" {
-		file, err := await(x.ctx, 0, func() (*os.File, error) {
+		file, err := await.Do(x.ctx, 0, func() (*os.File, error) {
 			return os.OpenFile(s.record, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		})
 		if err != nil {

@@ -1,4 +1,4 @@
-package workspace
+package await
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 )
 
 // A call ends with its context, also if the system does not respond.
-func TestAwait(t *testing.T) {
+func TestDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cause := errors.New("cancelled")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		hang, begin := make(chan struct{}), time.Now()
 		time.AfterFunc(time.Minute, func() { cancel(cause) })
-		_, err := await(ctx, func() (int, error) {
+		_, err := Do(ctx, time.Second, func() (int, error) {
 			<-hang
 			return 1, nil
 		})
@@ -23,7 +23,7 @@ func TestAwait(t *testing.T) {
 			t.Errorf("%v after %v", err, time.Since(begin))
 		}
 		close(hang)
-		if n, err := await(ctx, func() (int, error) {
+		if n, err := Do(ctx, time.Second, func() (int, error) {
 			time.Sleep(time.Second / 2) // it ends in time
 			return 2, nil
 		}); n != 2 || err != nil {

@@ -18,12 +18,13 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/local"
+	"github.com/acpgo/sdk/internal/await"
 	"github.com/acpgo/sdk/internal/gitignore"
 )
 
 // List returns the names in a directory of this machine, one a line and sorted, those of directories with a slash.
 func (w *Workspace) List(ctx context.Context, path string) (string, error) {
-	return await(ctx, func() (string, error) {
+	return await.Do(ctx, patience, func() (string, error) {
 		files, name, err := w.find(path)
 		if err != nil {
 			return "", err
@@ -50,7 +51,7 @@ func (w *Workspace) Search(ctx context.Context, dir, pattern string) (string, er
 	if err != nil {
 		return "", acp.Public(err)
 	}
-	return await(ctx, func() (string, error) {
+	return await.Do(ctx, patience, func() (string, error) {
 		files, name, err := w.find(dir)
 		if err != nil {
 			return "", err

@@ -13,6 +13,7 @@ import (
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/await"
 	"github.com/acpgo/sdk/internal/engine"
 )
 
@@ -90,7 +91,7 @@ func (w *Workspace) Read(ctx context.Context, path string, line, limit uint32) (
 	if limit > 0 {
 		req.Limit = acp.Some(limit)
 	}
-	return await(ctx, func() (string, error) {
+	return await.Do(ctx, patience, func() (string, error) {
 		files, name, err := w.find(path)
 		if err != nil {
 			return "", err
@@ -130,7 +131,7 @@ func (w *Workspace) readHere(ctx context.Context, req *acp.ReadTextFileRequest) 
 // Write replaces the text of a file. A missing file is created, with its directories.
 func (w *Workspace) Write(ctx context.Context, path, text string) error {
 	req := &acp.WriteTextFileRequest{SessionID: w.session.ID(), Path: w.Path(path), Content: text}
-	_, err := await(ctx, func() (*acp.WriteTextFileResponse, error) {
+	_, err := await.Do(ctx, patience, func() (*acp.WriteTextFileResponse, error) {
 		if _, _, err := w.find(path); err != nil {
 			return nil, err
 		}
@@ -263,29 +264,5 @@ func apart(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// await calls do, which ends soon after ctx does unless the system does not respond: of a file system that hangs, a
-// call does not end. Then await returns the cause of ctx, a second after its end, and do ends on its own.
-func await[T any](ctx context.Context, do func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		value, err := do()
-		done <- result{value, err}
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-	}
-	late := time.NewTimer(time.Second)
-	defer late.Stop()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-late.C:
-		return *new(T), context.Cause(ctx)
-	}
-}
+// patience is how long a call of the system may take after its context has ended.
+const patience = time.Second
