@@ -468,3 +468,28 @@ func TestConsoleCancelled(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A line that arrives when a question has just ended is not lost.
+func TestConsoleLineAfterQuestion(t *testing.T) {
+	for range 100 {
+		ctx, cancel := context.WithCancel(t.Context())
+		reads := 0
+		in := reading(func(b []byte) int {
+			cancel()
+			reads++
+			return copy(b, fmt.Sprintf("line %d\n", reads))
+		})
+		c := view.NewConsole(in, io.Discard)
+		if line, err := c.Ask(ctx, "Well?"); !errors.Is(err, context.Canceled) {
+			t.Errorf("the answer is %q, %v", line, err)
+		}
+		if line, err := c.Line(t.Context()); line != "line 1" || err != nil {
+			t.Errorf("the next line is %q, %v", line, err)
+		}
+	}
+}
+
+// reading is an input that calls the function for each read.
+type reading func([]byte) int
+
+func (r reading) Read(b []byte) (int, error) { return r(b), nil }

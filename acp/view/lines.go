@@ -57,13 +57,20 @@ func (l *lines) begin(ctx context.Context) error {
 const cancel = ":cancel"
 
 // ask calls show, which prints a question, and returns the first line that is read after that. If cancels is set, that
-// is none that cancels the turn.
+// is none that cancels the turn. A line that arrives when ctx has ended is for the next caller.
 func (l *lines) ask(ctx context.Context, cancels bool, show func()) (string, error) {
 	l.mu.Lock()
 	l.cancels = cancels
 	show()
 	l.dialog, l.answer = true, make(chan string, 1)
-	return l.wait(ctx, l.answer)
+	line, err := l.wait(ctx, l.answer)
+	if err == nil && ctx.Err() != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.deliver(line)
+		return "", context.Cause(ctx)
+	}
+	return line, err
 }
 
 // done ends a dialog.
