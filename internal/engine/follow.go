@@ -73,6 +73,9 @@ func (turn *outgoingTurn) end(c *Conn) {
 	c.mu.Lock()
 	do := turn.session.step(event{kind: turnEnded, turn: turn})
 	c.mu.Unlock()
+	for _, in := range do.withdraw {
+		in.cancel(ErrTurnCancelled) // at once: when the turn's caller continues, no question waits
+	}
 	if len(do.withdraw) > 0 { // not here: the reader must not wait for an answer that is being written
 		later := do // do itself stays off the heap
 		c.tasks.spawn(taskFunc(func() { c.carryOut(later, nil) }))

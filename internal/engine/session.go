@@ -289,6 +289,9 @@ func (s *session) step(e event) (do effects) {
 		turn.ended, turn.last = true, s.position()
 		if !slices.ContainsFunc(s.outgoing, func(other *outgoingTurn) bool { return !other.ended }) {
 			do.withdraw = slices.DeleteFunc(slices.Clone(s.questions), func(in *incoming) bool { return !in.during })
+			for _, in := range do.withdraw {
+				in.cancelled.Store(true)
+			}
 		}
 		if turn.phase == recalling {
 			turn.phase = running
