@@ -14,13 +14,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/coder/websocket"
 
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/pipenet"
 )
 
@@ -38,29 +36,15 @@ func receive[T any](t testing.TB, c <-chan T) (v T) {
 	return v
 }
 
-// message is any message.
+// message is what the agent looks at in a message.
 type message struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
+	ID     json.RawMessage
+	Method string
 	Params struct {
-		SessionID string          `json:"sessionId"`
-		Do        string          `json:"do"` // what the agent is to do
-		N         int             `json:"n"`
-		Rest      json.RawMessage `json:"rest"`
-	} `json:"params"`
-	Result json.RawMessage `json:"result"`
-	Error  *struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-	} `json:"error"`
-}
-
-func parse(t testing.TB, line string) (m message) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(line), &m); err != nil {
-		t.Fatalf("%q: %v", line, err)
+		SessionID string
+		Do        string // what the agent is to do
+		N         int
 	}
-	return m
 }
 
 // testAgent is an agent that does what it is told, message by message.
@@ -91,11 +75,6 @@ func (a *testAgent) send(format string, args ...any) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.stream.Write(fmt.Appendf(nil, format, args...))
-}
-
-// update is a session/update with a number.
-func update(session string, n int) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%q,"n":%d}}`, session, n)
 }
 
 // serve reads until the end. What it is sent it answers by itself as methods and their member "do" say:
@@ -143,7 +122,7 @@ func (a *testAgent) serve() error {
 			continue
 		}
 		for i := range m.Params.N {
-			if err := a.send("%s", update(m.Params.SessionID, i)); err != nil {
+			if err := a.send(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%q,"n":%d}}`, m.Params.SessionID, i); err != nil {
 				return err
 			}
 		}
@@ -267,15 +246,6 @@ func (f *fixture) end() {
 	}
 }
 
-// bubbleBy runs a test in which time is not that of clocks, with a server on pipes of the process.
-func bubbleBy(t *testing.T, protocol string, o *remote.HandlerOptions, around func(http.Handler) http.Handler, test func(*fixture)) {
-	synctest.Test(t, func(t *testing.T) {
-		f, end := bubbleOf(t, protocol, o, around)
-		defer end()
-		test(f)
-	})
-}
-
 // bubbleOf starts a server in the caller's bubble.
 func bubbleOf(t *testing.T, protocol string, o *remote.HandlerOptions, around func(http.Handler) http.Handler) (f *fixture, end func()) {
 	f, handler := newFixture(t, o, around)
@@ -291,16 +261,7 @@ func bubbleOf(t *testing.T, protocol string, o *remote.HandlerOptions, around fu
 	return f, end
 }
 
-// request makes a request; header is pairs of names and values.
-func (f *fixture) request(ctx context.Context, method, body string, header ...string) *http.Response {
-	f.t.Helper()
-	resp, err := f.send(ctx, method, body, header...)
-	if err != nil {
-		f.t.Fatalf("%s: %v", method, err)
-	}
-	return resp
-}
-
+// send makes a request; header is pairs of names and values.
 func (f *fixture) send(ctx context.Context, method, body string, header ...string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, f.url, strings.NewReader(body))
 	if err != nil {
@@ -326,25 +287,8 @@ func (f *fixture) send(ctx context.Context, method, body string, header ...strin
 	return f.client.Do(r)
 }
 
-// do makes a request and reads its answer.
-func (f *fixture) do(method, body string, header ...string) (*http.Response, string) {
-	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), f.patience)
-	defer cancel()
-	resp := f.request(ctx, method, body, header...)
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		f.t.Fatalf("%s: %v", method, err)
-	}
-	return resp, string(text)
-}
-
-const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}`
-
 // peer is a raw client of one connection over HTTP.
 type peer struct {
-	*fixture
 	id    string
 	extra []string // headers
 	agent *testAgent
@@ -353,29 +297,22 @@ type peer struct {
 // open opens a connection.
 func (f *fixture) open(header ...string) *peer {
 	f.t.Helper()
-	resp, body := f.do("POST", initialize, header...)
+	resp := must.Get(f.send(f.t.Context(), "POST", initialize, header...))(f.t)
+	defer resp.Body.Close()
+	body := must.Get(io.ReadAll(resp.Body))(f.t)
 	id := resp.Header.Get("Acp-Connection-Id")
 	if resp.StatusCode != 200 || id == "" {
 		f.t.Fatalf("initialize: %s %s", resp.Status, body)
 	}
 	for {
 		if agent := receive(f.t, f.agents); agent.peer.ConnectionID == id {
-			return &peer{fixture: f, id: id, extra: header, agent: agent}
+			return &peer{id: id, extra: header, agent: agent}
 		}
 	}
 }
 
-func (p *peer) header(more ...string) []string {
-	return append(append([]string{"Acp-Connection-Id", p.id}, p.extra...), more...)
-}
-
-// post sends a message, which must be accepted.
-func (p *peer) post(body string, header ...string) {
-	p.t.Helper()
-	if resp, text := p.do("POST", body, p.header(header...)...); resp.StatusCode != http.StatusAccepted || text != "" {
-		p.t.Fatalf("POST %s: %s %s", body, resp.Status, text)
-	}
-}
+// header is what each request of the connection has.
+func (p *peer) header() []string { return append([]string{"Acp-Connection-Id", p.id}, p.extra...) }
 
 // reader is a stream of events.
 type reader struct {
@@ -384,26 +321,6 @@ type reader struct {
 	cancel context.CancelFunc
 	lines  *bufio.Reader
 	wait   time.Duration
-}
-
-// get opens a stream and reads its first comment.
-func (p *peer) get(session string) *reader {
-	p.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	header := p.header("Accept", "text/event-stream")
-	if session != "" {
-		header = append(header, "Acp-Session-Id", session)
-	}
-	resp := p.request(ctx, "GET", "", header...)
-	r := &reader{t: p.t, resp: resp, cancel: cancel, lines: bufio.NewReader(resp.Body), wait: p.patience}
-	p.t.Cleanup(r.close)
-	if resp.StatusCode != http.StatusOK {
-		p.t.Fatalf("GET: %s", resp.Status)
-	}
-	if text := r.part(); text != ":" {
-		p.t.Fatalf("the stream begins with %q", text)
-	}
-	return r
 }
 
 func (r *reader) close() {
@@ -459,11 +376,24 @@ func (r *reader) message() string {
 	}
 }
 
-// want asks for a message.
-func (r *reader) want(want string) {
+// event is one event with an id.
+type event struct{ id, data string }
+
+func (r *reader) event() event {
 	r.t.Helper()
-	if got := r.message(); got != want {
-		r.t.Fatalf("got  %s\nwant %s", got, want)
+	for {
+		part := r.part()
+		if part == ":" {
+			continue
+		}
+		if strings.HasPrefix(part, "id: ") && !strings.Contains(part, "\n") {
+			continue // where the stream begins
+		}
+		id, data, ok := strings.Cut(part, "\n")
+		if !ok || !strings.HasPrefix(id, "id: ") || !strings.HasPrefix(data, "data: ") {
+			r.t.Fatalf("no event with an id: %q", part)
+		}
+		return event{strings.TrimPrefix(id, "id: "), strings.TrimPrefix(data, "data: ")}
 	}
 }
 
@@ -477,73 +407,4 @@ func (r *reader) end() {
 			r.t.Fatalf("%q before the end", part)
 		}
 	}
-}
-
-// socket is a raw client of one connection over WebSocket.
-type socket struct {
-	*fixture
-	*websocket.Conn
-	resp  *http.Response
-	agent *testAgent
-}
-
-// dial opens a WebSocket.
-func (f *fixture) dial(o *websocket.DialOptions) *socket {
-	f.t.Helper()
-	ws, resp, err := f.tryDial(o)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.t.Cleanup(func() { ws.CloseNow() })
-	ws.SetReadLimit(-1)
-	return &socket{fixture: f, Conn: ws, resp: resp}
-}
-
-func (f *fixture) tryDial(o *websocket.DialOptions) (*websocket.Conn, *http.Response, error) {
-	ctx, cancel := context.WithTimeout(f.t.Context(), f.patience)
-	defer cancel()
-	if o == nil {
-		o = &websocket.DialOptions{}
-	}
-	o.HTTPClient = f.client
-	return websocket.Dial(ctx, f.url, o)
-}
-
-// openSocket opens a WebSocket and initializes the connection.
-func (f *fixture) openSocket() *socket {
-	f.t.Helper()
-	s := f.dial(nil)
-	s.send(initialize)
-	if m := parse(f.t, s.message()); m.Result == nil {
-		f.t.Fatal("initialize failed")
-	}
-	for {
-		if s.agent = receive(f.t, f.agents); s.agent.peer.ConnectionID == s.resp.Header.Get("Acp-Connection-Id") {
-			return s
-		}
-	}
-}
-
-func (s *socket) send(text string) {
-	s.t.Helper()
-	if err := s.Write(context.Background(), websocket.MessageText, []byte(text)); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// message returns the next message.
-func (s *socket) message() string {
-	s.t.Helper()
-	text, err := s.next()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return text
-}
-
-func (s *socket) next() (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
-	defer cancel()
-	_, text, err := s.Read(ctx)
-	return string(text), err
 }

@@ -25,6 +25,11 @@ import (
 	"github.com/acpgo/sdk/internal/test/must"
 )
 
+const (
+	initialize  = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}`
+	initialized = `{"jsonrpc":"2.0","id":0,"result":{"for":"initialize"}}` // what a testAgent answers
+)
+
 // dial connects to a URL and writes a message.
 func dial(t *testing.T, url string, o *remote.DialOptions, message string) rpc.Stream {
 	t.Helper()
@@ -119,7 +124,7 @@ func TestREM26_TLS(t *testing.T) {
 	})
 	for scheme, proto := range map[string]string{"wss": "HTTP/1.1", "https": "HTTP/2.0"} {
 		s := dial(t, strings.Replace(f.url, "https", scheme, 1), &remote.DialOptions{HTTPClient: f.client}, initialize)
-		if line, err := s.Read(); err != nil || string(line) != result(0, "initialize") {
+		if line, err := s.Read(); err != nil || string(line) != initialized {
 			t.Errorf("%s: %s, %v", scheme, line, err)
 		}
 		if got := receive(t, protos); got != proto {
@@ -178,7 +183,7 @@ func TestREM55_Backoff(t *testing.T) {
 			t.Errorf("waited %v", waits)
 		}
 	})
-	for stream, anew := range map[string]bool{":\n\n": false, "data: " + note("x", "{}") + "\n\n": true} {
+	for stream, anew := range map[string]bool{":\n\n": false, "data: " + expand("x {}") + "\n\n": true} {
 		synctest.Test(t, func(t *testing.T) {
 			waits, _, err := reopened(t, stream, false)
 			if longest := slices.Max(waits); err != nil || anew != (longest <= time.Second) {
@@ -199,7 +204,7 @@ func reopened(t *testing.T, stream string, fails bool) (waits []time.Duration, t
 		status, header, body := 202, http.Header{}, ""
 		switch r.Method {
 		case http.MethodPost:
-			status, body = 200, result(0, "initialize")
+			status, body = 200, initialized
 			header.Set(remote.HeaderConnection, "c0ffee")
 		case http.MethodGet:
 			if gets = append(gets, time.Now()); fails && len(gets) > 1 {

@@ -191,22 +191,18 @@ func (s *clientScript) play(l *line) {
 			ws, err := websocket.Accept(w, x.Request, o)
 			if err == nil {
 				ws.SetReadLimit(-1)
-				s.sockets[l.rest] = &scriptSocket{socket: &socket{fixture: &fixture{t: s.t, patience: time.Hour}, Conn: ws}}
+				s.sockets[l.rest] = &scriptSocket{Conn: ws, t: s.t}
 			}
 			return false
 		})
 	case isRequest[l.who]:
-		for i := l.first; i < l.end; i++ {
-			one := *l
-			one.rest = number(l.rest, i)
-			x := s.take(&one)
-			s.taken[l.name] = x
-			if l.who == "GET" {
-				s.taken[l.rest] = x
-			}
-			if l.answer != nil {
-				s.answer(l, x)
-			}
+		x := s.take(l)
+		s.taken[l.name] = x
+		if l.who == "GET" {
+			s.taken[l.rest] = x
+		}
+		if l.answer != nil {
+			s.answer(l, x)
 		}
 	case s.sockets[l.who] != nil:
 		s.sockets[l.who].play(l)

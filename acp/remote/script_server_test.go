@@ -54,10 +54,18 @@ func TestServerScripts(t *testing.T) {
 				if addr != nil {
 					local = addr
 				}
-				h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, local)))
+				ctx, leave := context.WithCancel(context.WithValue(r.Context(), http.LocalAddrContextKey, local))
+				defer leave()
+				if r.Header.Get("Client") == "gone" {
+					leave()
+				}
+				if others["Middleware"] != nil {
+					w = wrapped{w}
+				}
+				h.ServeHTTP(w, r.WithContext(ctx))
 			})
 		})
-		s := &serverScript{t: t, f: f, conns: map[string]*peer{}, streams: map[string]*reader{}, sockets: map[string]*scriptSocket{},
+		s := &serverScript{t: t, f: f, opened: map[string]bool{}, conns: map[string]*peer{}, streams: map[string]*reader{}, sockets: map[string]*scriptSocket{},
 			raw: map[string]*rawConn{}, asked: map[string]*asked{}, ids: map[string]string{}}
 		return s, func() {
 			for _, close := range s.closers {
@@ -68,11 +76,34 @@ func TestServerScripts(t *testing.T) {
 	})
 }
 
+// wrapped is what a middleware that knows nothing of streams gives on.
+type wrapped struct{ http.ResponseWriter }
+
+func (w wrapped) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// slow is a reader that pauses after each 1 MiB.
+type slow struct {
+	io.Reader
+	pause time.Duration
+	n     int // bytes since the last pause
+}
+
+func (s *slow) Read(p []byte) (int, error) {
+	if s.n >= 1<<20 {
+		time.Sleep(s.pause)
+		s.n = 0
+	}
+	n, err := s.Reader.Read(p)
+	s.n += n
+	return n, err
+}
+
 // serverScript is the client and the agent of a Server.
 type serverScript struct {
 	t       *testing.T
 	f       *fixture
-	conn    *peer // the connection that requests are for
+	opened  map[string]bool // the ids of connections
+	conn    *peer           // the connection that requests are for
 	conns   map[string]*peer
 	agent   *testAgent
 	streams map[string]*reader
@@ -104,6 +135,7 @@ func (s *serverScript) play(l *line) {
 	case l.who == "open":
 		s.conn = s.f.open(s.fill(l.header)...)
 		s.conns[l.name], s.ids[l.name], s.agent = s.conn, s.conn.id, s.conn.agent
+		s.checkID(s.conn.id)
 	case l.who == "use":
 		s.conn = s.conns[l.do]
 		s.agent = s.conn.agent
@@ -129,8 +161,10 @@ func (s *serverScript) play(l *line) {
 	case l.who == "agent":
 		s.playAgent(l)
 	case l.who == "gone":
-		s.f.gone(remote.HTTP, time.Hour)
-		s.f.gone(remote.WebSocket, time.Hour)
+		s.await(0, func(st remote.Stats) int { return st.Connections[remote.HTTP] + st.Connections[remote.WebSocket] })
+	case l.who == "streams":
+		n, _ := strconv.Atoi(l.do)
+		s.await(n, func(st remote.Stats) int { return st.Streams })
 	case l.who == "log":
 		if log := s.f.log.String(); !strings.Contains(log, strings.TrimSpace(l.do+" "+l.rest)) {
 			s.t.Errorf("the log is\n%s", log)
@@ -184,6 +218,26 @@ func (s *serverScript) play(l *line) {
 	default:
 		s.t.Fatal("not a line of a script")
 	}
+}
+
+// await waits until a number of the server is n, in steps that take no time.
+func (s *serverScript) await(n int, number func(remote.Stats) int) {
+	for end := time.Now().Add(time.Hour); ; time.Sleep(time.Second / 10) {
+		if synctest.Wait(); number(s.f.Stats()) == n {
+			return
+		}
+		if time.Now().After(end) {
+			s.t.Fatalf("after an hour: %+v", s.f.Stats())
+		}
+	}
+}
+
+// checkID checks the id of a connection: it has 128 bits in base 32, and no other one has it.
+func (s *serverScript) checkID(id string) {
+	if len(id)*5 < 128 || s.opened[id] {
+		s.t.Errorf("a connection has the id %q", id)
+	}
+	s.opened[id] = true
 }
 
 // fill puts ids that have come into a header.
@@ -301,9 +355,8 @@ func (s *serverScript) upgrade(l *line) {
 			o.HTTPHeader.Set(pair[0], pair[1])
 		}
 	}
-	f := *s.f
-	f.url += query
-	ws, resp, err := f.tryDial(o)
+	o.HTTPClient = s.f.client
+	ws, resp, err := websocket.Dial(s.t.Context(), s.f.url+query, o)
 	if resp == nil {
 		s.t.Fatal(err)
 	}
@@ -319,7 +372,8 @@ func (s *serverScript) upgrade(l *line) {
 	if ws != nil && err == nil {
 		ws.SetReadLimit(-1)
 		s.closers = append(s.closers, func() { ws.CloseNow() })
-		s.sockets[name] = &scriptSocket{socket: &socket{fixture: s.f, Conn: ws, resp: resp}}
+		s.sockets[name] = &scriptSocket{Conn: ws, t: s.t}
+		s.checkID(resp.Header.Get(remote.HeaderConnection))
 	}
 }
 
@@ -415,6 +469,9 @@ func (s *serverScript) playStream(l *line, r *reader) {
 	case "over": // cleanly or not
 		for _, err := r.next(); err == nil; _, err = r.next() {
 		}
+	case "slows": // pauses after each 1 MiB
+		pause := must.Get(time.ParseDuration(l.rest))(s.t)
+		r.lines = bufio.NewReader(&slow{Reader: r.lines, pause: pause})
 	case "cut":
 		r.close()
 		synctest.Wait()
@@ -425,14 +482,24 @@ func (s *serverScript) playStream(l *line, r *reader) {
 
 // scriptSocket is a WebSocket.
 type scriptSocket struct {
-	*socket
+	*websocket.Conn
+	t   *testing.T
 	got chan string // what it has read, if it reads ahead
 	err error
 }
 
+// read reads a message from the connection.
+func (s *scriptSocket) read() (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	_, text, err := s.Read(ctx)
+	return string(text), err
+}
+
+// next returns the next message.
 func (s *scriptSocket) next() (string, error) {
 	if s.got == nil {
-		return s.socket.next()
+		return s.read()
 	}
 	if text, ok := <-s.got; ok {
 		return text, nil
@@ -473,7 +540,7 @@ func (s *scriptSocket) play(l *line) {
 			defer close(s.got)
 			for {
 				var text string
-				if text, s.err = s.socket.next(); s.err != nil {
+				if text, s.err = s.read(); s.err != nil {
 					return
 				}
 				s.got <- text

@@ -64,6 +64,7 @@ func (h header) check(got http.Header) (wrong string) {
 
 var (
 	duration = regexp.MustCompile(` @(\S+)$`)
+	several  = regexp.MustCompile(`^(\d+) times (.*)$`)
 	repeated = regexp.MustCompile(` \*(?:(\d+)\.\.)?(\d+)$`)
 	padding  = regexp.MustCompile(`x\{(\d+)\}`)
 	named    = regexp.MustCompile(` as (\w+)$`)
@@ -274,13 +275,23 @@ func playLines(t *testing.T, p player, text string) {
 		if at = strings.TrimSpace(at); at == "" || at[0] == '/' {
 			continue
 		}
-		l, began := parseLine(t, at), time.Now()
-		if l.who == "wait" {
-			d := must.Get(time.ParseDuration(l.do))(t)
-			time.Sleep(d)
-			continue
+		text, times := at, 1
+		if m := several.FindStringSubmatch(at); m != nil {
+			times, _ = strconv.Atoi(m[1]) // they are digits
+			text = m[2]
 		}
-		p.play(l)
+		began := time.Now()
+		var l *line
+		for n := range times {
+			if times > 1 {
+				at = number(text, n)
+			}
+			if l = parseLine(t, at); l.who == "wait" {
+				time.Sleep(must.Get(time.ParseDuration(l.do))(t))
+			} else {
+				p.play(l)
+			}
+		}
 		if took := time.Since(began).Round(time.Second / 10); l.at >= 0 && took != l.at {
 			t.Errorf("it took %v", took)
 		}
