@@ -271,7 +271,7 @@ func (p *relay) respond(e *end, line []byte, m wire.Message) error {
 
 // cancel ends the context of a hook whose request is cancelled, or passes the cancellation on after the request.
 func (p *relay) cancel(e *end, line []byte) error {
-	id, ok := cancelled(wire.Parse(e.decoder, line))
+	id, ok := wire.CancelledID(e.decoder, wire.Parse(e.decoder, line).Params)
 	p.mu.Lock()
 	request, known := e.requests[wire.Canonical(id)]
 	p.mu.Unlock()
@@ -283,23 +283,6 @@ func (p *relay) cancel(e *end, line []byte) error {
 		return p.enter(e, item{line: slices.Clone(line), session: request.session})
 	}
 	return e.other.send(line)
-}
-
-// cancelled returns the id that a cancellation names.
-func cancelled(m wire.Message) (id wire.ID, ok bool) {
-	d := codec.NewDecoder(m.Params)
-	if d.Kind() != '{' {
-		return id, false
-	}
-	for o := d.Object(); o.Next(); {
-		if string(o.Name()) == "requestId" {
-			id.DecodeJSON(d)
-			ok = true
-		} else {
-			d.Skip()
-		}
-	}
-	return id, ok && d.Err() == nil
 }
 
 // lost fails the calls that e was to answer.

@@ -67,7 +67,7 @@ func (p *relay) conduct(d *codec.Decoder, line []byte) error {
 		}
 		return refuse(&rpc.Error{Code: rpc.Code(m.Failure.Code), Message: m.Failure.Message})
 	case method == acp.MethodCancelRequest:
-		id, _ := cancelled(m)
+		id, _ := wire.CancelledID(d, m.Params)
 		if e := p.endOf(id, false); e != nil {
 			return p.receive(e, line)
 		}

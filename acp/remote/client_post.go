@@ -64,8 +64,10 @@ func (s *httpStream) enqueue(line []byte) {
 		p.session = string(wire.TextMember(s.encode, m.Params, "sessionId"))
 	}
 	var cancels *rpc.ID
-	if p.method == cancelRequest {
-		cancels = cancelled(m.Params)
+	if p.method == wire.MethodCancelRequest {
+		if id, ok := wire.CancelledID(s.encode, m.Params); ok {
+			cancels = &id
+		}
 	}
 	s.encode.Reset(nil) // line may be long
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/wire"
 )
 
@@ -42,7 +41,6 @@ const (
 	methodPrompt     = "session/prompt"
 	methodCancel     = "session/cancel"
 	methodUpdate     = "session/update"
-	cancelRequest    = "$/cancel_request"
 )
 
 // memberSession is the member of parameters that names a session.
@@ -73,27 +71,6 @@ var comesFirst = map[string]bool{
 
 // ofProtocol is the prefix of the connection's own methods.
 var ofProtocol = []byte("$/")
-
-// cancelled returns the id in the parameters of a $/cancel_request, or nil.
-func cancelled(params []byte) *wire.ID {
-	d := codec.NewDecoder(params)
-	if d.Kind() != '{' {
-		return nil
-	}
-	var id *wire.ID
-	for o := d.Object(); o.Next(); {
-		if string(o.Name()) != "requestId" {
-			d.Skip()
-			continue
-		}
-		id = new(wire.ID)
-		id.DecodeJSON(d)
-	}
-	if d.Err() != nil {
-		return nil
-	}
-	return id
-}
 
 // maxID is the greatest length of the id of a connection or session.
 const maxID = 1024

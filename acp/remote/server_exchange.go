@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 
+	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/wire"
 )
 
@@ -81,9 +82,9 @@ func (e *exchange) ask(id wire.ID, session []byte) {
 
 // sessionOfCancelled returns the session of the agent's request that a $/cancel_request names. In another stream the
 // cancellation could arrive before the request, and would have no effect.
-func (e *exchange) sessionOfCancelled(params []byte) []byte {
-	if id := cancelled(params); id != nil {
-		return []byte(e.asked[*id])
+func (e *exchange) sessionOfCancelled(d *codec.Decoder, params []byte) []byte {
+	if id, ok := wire.CancelledID(d, params); ok {
+		return []byte(e.asked[id])
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/wire"
 )
 
@@ -90,11 +91,11 @@ func (l *httpLink) deliver(ctx context.Context, m wire.Message, session, named s
 			return err
 		}
 	case wire.KindNotification:
-		if string(m.Method) != cancelRequest {
+		if string(m.Method) != wire.MethodCancelRequest {
 			break
 		}
-		if id := cancelled(m.Params); id != nil {
-			return l.in.addCancel(*id, line)
+		if id, ok := wire.CancelledID(codec.NewDecoder(nil), m.Params); ok {
+			return l.in.addCancel(id, line)
 		}
 	}
 	return l.in.add(line)

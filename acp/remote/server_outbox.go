@@ -101,8 +101,8 @@ func (o *outbox) put(line []byte) error {
 	case wire.KindRequest, wire.KindNotification:
 		if !bytes.HasPrefix(m.Method, ofProtocol) {
 			session = wire.TextMember(o.decode, m.Params, memberSession)
-		} else if string(m.Method) == cancelRequest {
-			session = o.exchange.sessionOfCancelled(m.Params)
+		} else if string(m.Method) == wire.MethodCancelRequest {
+			session = o.exchange.sessionOfCancelled(o.decode, m.Params)
 		}
 	}
 	if out := o.streams[string(session)]; out != nil && o.hasRoom(len(line)) {

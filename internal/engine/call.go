@@ -10,9 +10,6 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// methodCancelRequest is a notification of the protocol itself, which either side may send.
-const methodCancelRequest = "$/cancel_request"
-
 // notify sends a notification.
 func (c *Conn) notify(ctx context.Context, method string, params any) error {
 	if c.opts.Call == nil {
@@ -255,7 +252,7 @@ func (p *pending) id() ID {
 
 // cancel asks the peer to end the request soon.
 func (p *pending) cancel() {
-	err := p.conn.wire.Post(methodCancelRequest, cancelParams(p.call.ID()))
+	err := p.conn.wire.Post(wire.MethodCancelRequest, cancelParams(p.call.ID()))
 	if err != nil {
 		p.conn.opts.Logger.Debug("cancellation not sent", "error", err)
 	}

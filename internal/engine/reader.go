@@ -182,7 +182,7 @@ func (r *reader) tryDecode(route *Route, rest []byte) (value any, h holder, para
 }
 
 func (r *reader) HandleNotification(method, params []byte) {
-	if string(method) == methodCancelRequest {
+	if string(method) == wire.MethodCancelRequest {
 		r.cancelRequest(params)
 		return
 	}
@@ -218,7 +218,7 @@ func (r *reader) HandleNotification(method, params []byte) {
 // anything unknown or unusual.
 func (r *reader) TryNotification(method, rest []byte) bool {
 	route := r.notifications[string(method)]
-	if route == nil || string(method) == methodCancelRequest {
+	if route == nil || string(method) == wire.MethodCancelRequest {
 		return false
 	}
 	value, h, params, ok := r.tryDecode(route, rest)
@@ -314,21 +314,9 @@ func (r *reader) invalid(came []byte, reason error) {
 
 // cancelRequest handles $/cancel_request. It ignores ids that are unknown or answered.
 func (r *reader) cancelRequest(params []byte) {
-	var id ID
-	found := false
-	d := r.decode
-	d.Reset(params)
-	for o := d.Object(); o.Next(); {
-		if string(o.Name()) == "requestId" {
-			o.Once(0)
-			id.DecodeJSON(d)
-			found = true
-		} else {
-			d.Skip()
-		}
-	}
-	if err := d.End(); err != nil || !found {
-		r.invalid(params, fmt.Errorf("params of %s: no valid requestId", methodCancelRequest))
+	id, ok := wire.CancelledID(r.decode, params)
+	if !ok {
+		r.invalid(params, fmt.Errorf("params of %s: no valid requestId", wire.MethodCancelRequest))
 		return
 	}
 	r.mu.Lock()
