@@ -24,6 +24,14 @@ type exitStatus struct {
 	signal string // such as "SIGKILL"; "" if there is none
 }
 
+// statusOf returns how a command ended.
+func statusOf(state *os.ProcessState) exitStatus {
+	if _, signal := proc.EndedBy(state); signal != "" {
+		return exitStatus{code: -1, signal: signal}
+	}
+	return exitStatus{code: int64(uint32(state.ExitCode()))} // Windows has codes of 32 bits
+}
+
 // A terminal is a command that has been started.
 type terminal struct {
 	id      acp.TerminalID

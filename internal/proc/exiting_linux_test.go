@@ -28,3 +28,11 @@ func TestExiting(t *testing.T) {
 		}
 	}
 }
+
+func TestEndedBySignalWithoutName(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "kill -61 $$")
+	_ = cmd.Run() // it fails on purpose
+	if sig, name := EndedBy(cmd.ProcessState); sig != 61 || name != "SIG61" {
+		t.Errorf("got %d, %q", sig, name)
+	}
+}

@@ -3,6 +3,8 @@
 package proc
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
 	"sync"
 	"syscall"
@@ -59,4 +61,27 @@ func (g *Group) signal(sig syscall.Signal) {
 	if err := g.leader.signal(g.id, sig); err == syscall.ESRCH {
 		g.id = 0
 	}
+}
+
+// EndedBy returns the signal that ended a process, and its usual name: package syscall has only descriptions. The name
+// is "" if no signal did.
+func EndedBy(state *os.ProcessState) (sig syscall.Signal, name string) {
+	status, ok := state.Sys().(syscall.WaitStatus)
+	if !ok || !status.Signaled() {
+		return 0, ""
+	}
+	sig = status.Signal()
+	if name, ok = signalNames[sig]; !ok {
+		name = fmt.Sprintf("SIG%d", int(sig))
+	}
+	return sig, name
+}
+
+var signalNames = map[syscall.Signal]string{
+	syscall.SIGHUP: "SIGHUP", syscall.SIGINT: "SIGINT", syscall.SIGQUIT: "SIGQUIT", syscall.SIGILL: "SIGILL",
+	syscall.SIGTRAP: "SIGTRAP", syscall.SIGABRT: "SIGABRT", syscall.SIGBUS: "SIGBUS", syscall.SIGFPE: "SIGFPE",
+	syscall.SIGKILL: "SIGKILL", syscall.SIGUSR1: "SIGUSR1", syscall.SIGSEGV: "SIGSEGV", syscall.SIGUSR2: "SIGUSR2",
+	syscall.SIGPIPE: "SIGPIPE", syscall.SIGALRM: "SIGALRM", syscall.SIGTERM: "SIGTERM", syscall.SIGXCPU: "SIGXCPU",
+	syscall.SIGXFSZ: "SIGXFSZ", syscall.SIGVTALRM: "SIGVTALRM", syscall.SIGPROF: "SIGPROF", syscall.SIGSYS: "SIGSYS",
+	syscall.SIGIO: "SIGIO",
 }

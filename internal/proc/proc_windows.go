@@ -87,3 +87,6 @@ func (g *Group) Free() {
 		g.job = 0
 	}
 }
+
+// EndedBy returns nothing: Windows has no signals.
+func EndedBy(*os.ProcessState) (sig syscall.Signal, name string) { return 0, "" }

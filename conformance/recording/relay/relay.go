@@ -8,18 +8,17 @@ package relay
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/internal/proc"
 )
 
 // Options configures Run. A separate goroutine records and calls the functions, so that a slow function delays no
@@ -270,7 +269,7 @@ func canInterrupt(from io.Reader) bool {
 
 // ExitStatus returns the exit status of a process as a shell reports it: 128 plus the signal if a signal ended it.
 func ExitStatus(state *os.ProcessState) int {
-	if s, ok := signalOf(state); ok {
+	if s, name := proc.EndedBy(state); name != "" {
 		return 128 + int(s)
 	}
 	return state.ExitCode()
@@ -278,16 +277,9 @@ func ExitStatus(state *os.ProcessState) int {
 
 // End returns the end of a process for a recording.
 func End(state *os.ProcessState) *recording.End {
-	if s, ok := signalOf(state); ok {
-		return &recording.End{Signal: signalName(s)}
+	if _, name := proc.EndedBy(state); name != "" {
+		return &recording.End{Signal: name}
 	}
 	code := state.ExitCode()
 	return &recording.End{Code: &code}
-}
-
-func signalName(s syscall.Signal) string {
-	if name, ok := signalNames[s]; ok {
-		return name
-	}
-	return fmt.Sprintf("signal %d", int(s))
 }

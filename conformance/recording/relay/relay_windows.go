@@ -4,10 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"syscall"
 )
-
-var signalNames map[syscall.Signal]string
 
 // Notify prepares this process to be a relay: an interrupt, which the agent receives too, does not end it.
 func Notify() (signals <-chan os.Signal, stop func()) {
@@ -19,8 +16,6 @@ func Notify() (signals <-chan os.Signal, stop func()) {
 func attach(*exec.Cmd) {}
 
 func reachesGroup(os.Signal) bool { return true }
-
-func signalOf(*os.ProcessState) (syscall.Signal, bool) { return 0, false }
 
 // Exit ends this process with the exit status of another process.
 func Exit(state *os.ProcessState) { os.Exit(ExitStatus(state)) }
