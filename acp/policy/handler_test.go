@@ -210,7 +210,7 @@ func TestRememberedInAFile(t *testing.T) {
 // Wherever a write is cut, everything written before is still there, and so is what is written afterwards.
 func TestTornFile(t *testing.T) {
 	first := policy.Rule{Effect: policy.Allow, Lines: []string{"a"}}
-	second := policy.Rule{Effect: policy.Reject, Lines: []string{"b"}, Reason: "x"}
+	second := policy.Rule{Effect: policy.Allow, ReadOnly: true, Lines: []string{"b"}, Reason: "ü"}
 	third := policy.Rule{Effect: policy.Allow, Lines: []string{"c"}}
 	whole := first.String() + "\n" + second.String() + "\n"
 	for cut := len(first.String()) + 1; cut <= len(whole); cut++ {
@@ -243,8 +243,8 @@ func TestFileErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"\n{\"effect\":\"allow\",\"x\":1}\n": "line 2: unknown member",
 		"{\"effect\":\"allow\"}\n":           "line 1: a rule that allows needs",
-		"{\"effect\":\"ask\"} {}\n":          "line 1: unexpected data",
-		"nonsense\n":                         "line 1: invalid character",
+		"{\"effect\":\"ask\"} {}\n":          "line 1: invalid JSON: offset 17",
+		"nonsense\n":                         "line 1: expected object",
 		strings.Repeat(" ", 5<<20):           "longer than",
 	} {
 		must.Do(t, os.WriteFile(path, []byte(text), 0o600))

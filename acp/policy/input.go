@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/plain"
 )
 
@@ -96,9 +97,10 @@ func (f *facts) readInput(raw json.RawMessage, path, word func(string)) error {
 		return nil
 	}
 	in := input{facts: f, path: path, word: word}
-	p := newParser(raw)
-	p.dec.UseNumber() // a number may be too large for other types
-	value, err := in.parse(p, maxDepth)
+	d := codec.NewDecoder(raw)
+	d.SetMaxDepth(10_000)
+	value := in.parse(d, maxDepth)
+	err := d.End()
 	if _, ok := value.(object); !ok && value != nil && err == nil && f.kind == acp.ToolKindExecute {
 		err = errors.New("not an object")
 	}
@@ -121,54 +123,39 @@ func (in *input) fail(err error) {
 	}
 }
 
-// parse reads a value with up to depth nested lists and objects. With an error, it returns the value before the error.
-func (in *input) parse(p *parser, depth int) (any, error) {
-	if depth == 0 {
-		var raw json.RawMessage
-		err := p.dec.Decode(&raw)
-		if err == nil && (raw[0] == '{' || raw[0] == '[') {
-			in.fail(fmt.Errorf("lists and objects nested deeper than %d levels", maxDepth))
-		}
-		return nil, err
-	}
-	token, err := p.token()
-	if err != nil {
-		return nil, err
-	}
-	switch token {
-	case json.Delim('{'):
-		o, seen := object{}, map[string]bool{}
-		for p.dec.More() {
-			token, err := p.token()
-			if err != nil {
-				return o, err
-			}
-			name := token.(string) // the decoder guarantees this
-			if seen[name] {
-				in.fail(fmt.Errorf("duplicate member %q", name))
-			}
-			seen[name] = true
-			value, err := in.parse(p, depth-1)
-			o = append(o, member{name, value})
-			if err != nil {
-				return o, err
-			}
-		}
-		_, err := p.token()
-		return o, err
-	case json.Delim('['):
+// parse reads a value with up to depth nested lists and objects. After an error, it returns the value before the error.
+func (in *input) parse(d *codec.Decoder, depth int) any {
+	switch kind := d.Kind(); {
+	case kind == '"':
+		return d.Str()
+	case kind == '0':
+		return json.Number(d.Raw())
+	case kind == 't' || kind == 'f':
+		return d.Bool()
+	case kind != '{' && kind != '[':
+		d.Skip()
+		return nil
+	case depth == 0:
+		in.fail(fmt.Errorf("lists and objects nested deeper than %d levels", maxDepth))
+		d.Skip()
+		return nil
+	case kind == '[':
 		list := []any{}
-		for p.dec.More() {
-			value, err := in.parse(p, depth-1)
-			list = append(list, value)
-			if err != nil {
-				return list, err
-			}
+		for a := d.Array(); a.Next(); {
+			list = append(list, in.parse(d, depth-1))
 		}
-		_, err := p.token()
-		return list, err
+		return list
 	}
-	return token, nil
+	o, seen := object{}, map[string]bool{}
+	for members := d.Object(); members.Next(); {
+		name := string(members.Name())
+		if seen[name] {
+			in.fail(fmt.Errorf("duplicate member %q", name))
+		}
+		seen[name] = true
+		o = append(o, member{name, in.parse(d, depth-1)})
+	}
+	return o
 }
 
 // readInside reads the objects inside a value.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/codec"
 )
 
 // Memory keeps the user's "always" decisions. It must be safe for concurrent use.
@@ -119,21 +121,25 @@ func (f *File) read() (rules []Rule, ended bool, err error) {
 		if len(bytes.TrimSpace(text)) == 0 {
 			continue
 		}
-		p := newParser(bytes.TrimRight(text, "\r\n"))
-		rule, err := p.rule()
-		if err == nil {
-			err = p.end()
-		}
-		switch {
-		case errors.Is(err, io.ErrUnexpectedEOF):
+		text = bytes.TrimRight(text, "\r\n")
+		d := codec.NewDecoder(text)
+		rule := readRule(d)
+		switch err := endRules(d); {
+		case errors.Is(err, codec.ErrSyntax) && isTorn(text):
 			f.torn++
 		case err != nil:
-			return nil, false, fmt.Errorf("%s: %w", f.path, &SyntaxError{number, err})
+			return nil, false, fmt.Errorf("%s: %w", f.path, &SyntaxError{number, errors.Unwrap(err)})
 		default:
 			rules = append(rules, rule)
 		}
 	}
 	return rules, len(data) == 0 || data[len(data)-1] == '\n', nil
+}
+
+// isTorn reports whether a line is the beginning of a JSON text.
+func isTorn(line []byte) bool {
+	err := json.NewDecoder(bytes.NewReader(line)).Decode(new(any))
+	return errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // Add implements Memory. When it returns nil, the rule has been synced to the disk.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/codec"
 )
 
 // Effect is the effect of a rule, or of a decision.
@@ -152,190 +154,106 @@ func readBounded(path string) ([]byte, error) {
 // readOnly and unsafe, which are booleans. See Rule for their meaning. An unknown or repeated member, an empty list, an
 // unknown kind and a malformed pattern are errors: a *SyntaxError gives the line.
 func Parse(data []byte) ([]Rule, error) {
-	p := newParser(data)
 	var rules []Rule
-	err := p.object(func(name string) error {
-		if name != "rules" {
-			return fmt.Errorf("unknown member %q", name)
+	d := codec.NewDecoder(data)
+	for o := d.Object(); o.Next(); {
+		if string(o.Name()) != "rules" {
+			d.Failf("unknown member %q", o.Name())
 		}
-		return p.array(func() error {
-			rule, err := p.rule()
-			rules = append(rules, rule)
-			return err
-		})
-	})
-	if err == nil {
-		err = p.end()
+		o.Once(0)
+		for a := d.Array(); a.Next(); {
+			rules = append(rules, readRule(d))
+		}
 	}
-	if err != nil {
-		return nil, &SyntaxError{p.line(), err}
+	if err := endRules(d); err != nil {
+		return nil, err
 	}
 	return rules, nil
 }
 
-// parser reads JSON token by token, so that it knows the position.
-type parser struct {
-	data []byte
-	dec  *json.Decoder
-	at   int64   // position of an error; if negative, that of the decoder
-	ends []int64 // ends of the last texts that were read
-}
-
-func newParser(data []byte) *parser {
-	return &parser{data: data, dec: json.NewDecoder(bytes.NewReader(data)), at: -1}
-}
-
-// line returns the line number of the current position.
-func (p *parser) line() int {
-	at := p.at
-	if at < 0 {
-		at = p.dec.InputOffset()
+// endRules returns the first error of reading all of a text.
+func endRules(d *codec.Decoder) error {
+	wrong, ok := errors.AsType[*codec.Error](d.End())
+	if !ok {
+		return nil
 	}
-	return 1 + bytes.Count(p.data[:min(at, int64(len(p.data)))], []byte{'\n'})
-}
-
-func (p *parser) token() (json.Token, error) {
-	token, err := p.dec.Token()
-	if wrong, ok := errors.AsType[*json.SyntaxError](err); ok {
-		p.at = wrong.Offset
-	}
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
-	}
-	return token, err
-}
-
-func (p *parser) delim(want json.Delim, what string) error {
-	token, err := p.token()
-	if err == nil && token != want {
-		err = fmt.Errorf("expected %s", what)
-	}
-	return err
-}
-
-// object reads an object, whose members member reads.
-func (p *parser) object(member func(name string) error) error {
-	if err := p.delim('{', "an object"); err != nil {
+	if err, ok := errors.AsType[*SyntaxError](wrong); ok {
 		return err
 	}
-	seen := map[string]bool{}
-	for p.dec.More() {
-		token, err := p.token()
-		if err != nil {
-			return err
-		}
-		name := token.(string) // More guarantees this
-		if seen[name] {
-			return fmt.Errorf("duplicate member %q", name)
-		}
-		seen[name] = true
-		if err := member(name); err != nil {
-			return err
-		}
-	}
-	_, err := p.token()
-	return err
+	return syntaxError(d, wrong.Offset, cmp.Or(wrong.Err, errors.New(wrong.Msg)))
 }
 
-func (p *parser) array(element func() error) error {
-	if err := p.delim('[', "a list"); err != nil {
-		return err
-	}
-	for p.dec.More() {
-		if err := element(); err != nil {
-			return err
-		}
-	}
-	_, err := p.token()
-	return err
+// syntaxError returns an error at an offset of what was read.
+func syntaxError(d *codec.Decoder, offset int, err error) *SyntaxError {
+	return &SyntaxError{1 + bytes.Count(d.Slice(0)[:offset], []byte{'\n'}), err}
 }
 
-func (p *parser) text() (string, error) {
-	token, err := p.token()
-	text, ok := token.(string)
-	if err == nil && !ok {
-		err = errors.New("expected a string")
-	}
-	return text, err
-}
-
-func (p *parser) texts(to *[]string) error {
-	*to, p.ends = []string{}, nil
-	return p.array(func() error {
-		text, err := p.text()
-		*to, p.ends = append(*to, text), append(p.ends, p.dec.InputOffset())
-		return err
-	})
-}
-
-func (p *parser) boolean(to *bool) error {
-	token, err := p.token()
-	value, ok := token.(bool)
-	if err == nil && !ok {
-		err = errors.New("expected true or false")
-	}
-	*to = value
-	return err
-}
-
-// end checks that nothing follows.
-func (p *parser) end() error {
-	if _, err := p.dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("unexpected data after the rules")
-	}
-	return nil
-}
-
-func (p *parser) rule() (rule Rule, err error) {
-	var commandEnds []int64
-	err = p.object(func(name string) (err error) {
-		switch name {
+// readRule reads and checks a rule.
+func readRule(d *codec.Decoder) (rule Rule) {
+	var commands []int // where they begin
+	o := d.Object()
+	for o.Next() {
+		switch string(o.Name()) {
 		case "effect":
-			var text string
-			text, err = p.text()
-			rule.Effect = Effect(text)
+			o.Once(0)
+			rule.Effect = Effect(d.Str())
 		case "agent":
-			err = p.texts(&rule.Agents)
+			o.Once(1)
+			rule.Agents, _ = readTexts[string](d)
 		case "kind":
-			var kinds []string
-			err = p.texts(&kinds)
-			rule.Kinds = []acp.ToolKind{}
-			for _, kind := range kinds {
-				rule.Kinds = append(rule.Kinds, acp.ToolKind(kind))
-			}
+			o.Once(2)
+			rule.Kinds, _ = readTexts[acp.ToolKind](d)
 		case "tool":
-			err = p.texts(&rule.Tools)
+			o.Once(3)
+			rule.Tools, _ = readTexts[string](d)
 		case "cwd":
-			err = p.texts(&rule.Cwds)
+			o.Once(4)
+			rule.Cwds, _ = readTexts[string](d)
 		case "path":
-			err = p.texts(&rule.Paths)
+			o.Once(5)
+			rule.Paths, _ = readTexts[string](d)
 		case "command":
-			err = p.texts(&rule.Commands)
-			commandEnds = p.ends
+			o.Once(6)
+			rule.Commands, commands = readTexts[string](d)
 		case "readOnly":
-			err = p.boolean(&rule.ReadOnly)
+			o.Once(7)
+			rule.ReadOnly = d.Bool()
 		case "unsafe":
-			err = p.boolean(&rule.Unsafe)
+			o.Once(8)
+			rule.Unsafe = d.Bool()
 		case "line":
-			err = p.texts(&rule.Lines)
+			o.Once(9)
+			rule.Lines, _ = readTexts[string](d)
 		case "reason":
-			rule.Reason, err = p.text()
+			o.Once(10)
+			rule.Reason = d.Str()
 		default:
-			err = fmt.Errorf("unknown member %q", name)
+			d.Failf("unknown member %q", o.Name())
 		}
-		return err
-	})
-	if err != nil {
-		return rule, err
+	}
+	if d.Err() != nil {
+		return rule
 	}
 	for i, pattern := range rule.Commands {
 		if _, err := rule.commandWords(pattern); err != nil {
-			p.at = commandEnds[i]
-			return rule, err
+			d.Fail(syntaxError(d, commands[i], err))
+			return rule
 		}
 	}
-	_, err = compile(rule, "")
-	return rule, err
+	if _, err := compile(rule, ""); err != nil {
+		d.Fail(err)
+	}
+	return rule
+}
+
+// readTexts reads a list of texts, and where each begins.
+func readTexts[T ~string](d *codec.Decoder) (texts []T, starts []int) {
+	texts = []T{}
+	for a := d.Array(); a.Next(); {
+		starts = append(starts, d.Offset())
+		texts = append(texts, T(d.Str()))
+	}
+	return texts, starts
 }
 
 // Format returns rules in the form that Parse reads, one per line.
