@@ -259,7 +259,7 @@ func askUser[Q, R any](ctx context.Context, c *Client, session acp.SessionID,
 	c.mu.Unlock()
 	ctx, stop := whileAlso(ctx, alive)
 	defer stop()
-	ctx, ended := whileAlso(ctx, c.turnOf(session))
+	ctx, ended := whileAlso(c.turnOf(session), ctx) // when the caller of the turn continues, no question waits
 	defer ended()
 	c.asking.Add(1)
 	answer, err = ask(ctx, q)
@@ -268,7 +268,7 @@ func askUser[Q, R any](ctx context.Context, c *Client, session acp.SessionID,
 	return answer, ctx.Err() != nil, err
 }
 
-// whileAlso returns a context that ends when ctx or other ends.
+// whileAlso returns a context that ends when ctx ends, or soon after other has ended. Its values are those of ctx.
 func whileAlso(ctx, other context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })

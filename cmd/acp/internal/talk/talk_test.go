@@ -704,6 +704,7 @@ func TestQuestionsEndWithTheirTurn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked, failed := make(chan struct{}), make(chan error, 1)
+			var question context.Context
 			agent := served(t, agentHandlers(func(ctx context.Context, s *acp.AgentSession, _ string) error {
 				go func() { failed <- ask(context.WithoutCancel(ctx), s) }()
 				<-asked
@@ -713,11 +714,13 @@ func TestQuestionsEndWithTheirTurn(t *testing.T) {
 			client := open(t, &Options{Agent: agent, Cwd: dir, RemoteFiles: true, RemoteTerminals: true, Subagents: true,
 				Findings: func(conformance.Finding) {}, // the agent is at fault
 				Ask: func(ctx context.Context, q *Question) (acp.PermissionOptionID, error) {
+					question = ctx
 					close(asked)
 					<-ctx.Done()
 					return optionOf(q, acp.PermissionOptionKindAllowOnce), nil
 				},
 				Form: func(ctx context.Context, _ *Elicitation) (*acp.CreateElicitationResponse, error) {
+					question = ctx
 					close(asked)
 					<-ctx.Done()
 					res := acp.NewCreateElicitationResponseAccept(acp.ElicitationAcceptAction{})
@@ -725,6 +728,9 @@ func TestQuestionsEndWithTheirTurn(t *testing.T) {
 				},
 			})
 			must.Get(newSession(t, client).Prompt(t.Context(), acp.TextBlock("go")))(t)
+			if question.Err() == nil {
+				t.Error("the turn is over, and the question still waits")
+			}
 			if err := <-failed; err == nil {
 				t.Error("it was allowed after the end of the turn")
 			}

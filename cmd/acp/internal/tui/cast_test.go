@@ -216,9 +216,9 @@ var (
 )
 
 // prompt plays what the first word says: ask asks for permission, also for another command, soon does so in a second,
-// and twice in two requests; form and page ask for that; slow says that it has begun, and a minute later that it is done;
-// work calls tools; write writes a file; hold waits until the test opens the gate, and plays the rest. Everything else is
-// repeated.
+// twice in two requests, and leave ends the turn without waiting for the answer; form and page ask for that; slow says
+// that it has begun, and a minute later that it is done; work calls tools; write writes a file; hold waits until the
+// test opens the gate, and plays the rest. Everything else is repeated.
 func (c *cast) prompt(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 	text := req.Prompt[0].Text()
 	if c.is["notes"] {
@@ -256,6 +256,10 @@ func (c *cast) prompt(ctx context.Context, s *acp.AgentSession, req *acp.PromptR
 			asking.Go(func() { _, _ = c.ask(ctx, s, "") })
 		}
 		asking.Wait()
+		return done, nil
+	case "leave":
+		go func() { _, _ = c.ask(context.WithoutCancel(ctx), s, "") }()
+		time.Sleep(time.Millisecond)
 		return done, nil
 	case "form":
 		return c.askForm(ctx, s)

@@ -436,7 +436,7 @@ func (m *Model) tellNoMore(msg briefMsg) {
 // back handles the restored connection.
 func (m *Model) back() tea.Cmd {
 	m.connection = connected
-	m.dismiss(func(d dialog) bool { _, ok := d.(*deadDialog); return ok })
+	m.dismiss((*question).isDead)
 	m.tell("", "The agent is back.")
 	if len(m.chats) == 0 {
 		return m.begin()
@@ -822,6 +822,7 @@ func (m *Model) turnEnded(msg turnMsg) tea.Cmd {
 	if c.cancel == nil {
 		return nil // the chat has been closed
 	}
+	m.dismiss((*question).isOver)        // the messages that withdraw its questions may still be on their way
 	c.take(c.session.State().Snapshot()) // the end of the turn is drawn with all of its content
 	c.times.ended(c.snapshot, m.now().Sub(c.began))
 	c.cancel()

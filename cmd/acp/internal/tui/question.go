@@ -29,12 +29,13 @@ import (
 type question struct {
 	session acp.SessionID // "" if it belongs to no session
 	dialog  dialog
-	drawn   time.Time // zero before it was drawn
-	left    bool      // the user has gone back to the editor, and needs the key for questions to return
-	scroll  int       // the first visible line of the body
-	seen    int       // how many lines of the body, from the first one on, have been visible
-	room    int       // how many lines are visible
-	width   int       // the width for which they were drawn
+	over    func() error // not nil when nobody waits for the answer any more; nil for questions of the program itself
+	drawn   time.Time    // zero before it was drawn
+	left    bool         // the user has gone back to the editor, and needs the key for questions to return
+	scroll  int          // the first visible line of the body
+	seen    int          // how many lines of the body, from the first one on, have been visible
+	room    int          // how many lines are visible
+	width   int          // the width for which they were drawn
 }
 
 // dialog is the content of a question and the way to answer it.
@@ -68,6 +69,9 @@ const quiet = view.Delay
 
 // addQuestion adds a question.
 func (m *Model) addQuestion(q *question) tea.Cmd {
+	if q.isOver() {
+		return nil
+	}
 	m.questions = append(m.questions, q)
 	m.resize()
 	m.notify()
@@ -91,14 +95,20 @@ func (m *Model) withdraw(q *question) {
 	m.resize()
 }
 
-// dismiss withdraws all questions of a kind.
-func (m *Model) dismiss(kind func(dialog) bool) {
+// dismiss withdraws some questions.
+func (m *Model) dismiss(which func(*question) bool) {
 	for _, q := range slices.Clone(m.questions) {
-		if kind(q.dialog) {
+		if which(q) {
 			m.withdraw(q)
 		}
 	}
 }
+
+// isOver reports whether nobody waits for the answer any more.
+func (q *question) isOver() bool { return q.over != nil && q.over() != nil }
+
+// isDead reports whether the question is about an agent that has ended.
+func (q *question) isDead() bool { _, ok := q.dialog.(*deadDialog); return ok }
 
 // question returns the first question of the visible chat or of no session; nil if there is none.
 func (m *Model) question() *question {

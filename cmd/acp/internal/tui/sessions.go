@@ -530,7 +530,7 @@ type deadDialog struct {
 
 // askRestart asks whether to restart an agent that has ended.
 func (m *Model) askRestart(err error) tea.Cmd {
-	m.dismiss(func(dialog) bool { return true }) // the answers are no longer needed
+	m.dismiss(func(*question) bool { return true }) // the answers are no longer needed
 	m.tell("", fmt.Sprintf("The agent has ended: %v", err))
 	m.note = ""
 	return m.addQuestion(&question{dialog: &deadDialog{err: err}})
@@ -711,7 +711,7 @@ func (h hooks) page(ctx context.Context, e *talk.Elicitation) (*acp.CreateElicit
 func ask[R any](ctx context.Context, h hooks, session acp.SessionID,
 	build func(answer func(R)) dialog) (R, error) {
 	answers := make(chan R, 1) // at most one answer is sent
-	q := &question{session: session}
+	q := &question{session: session, over: ctx.Err}
 	q.dialog = build(func(r R) { answers <- r })
 	h.send(askedMsg{q})
 	select {
@@ -882,6 +882,6 @@ func (m *Model) renew() tea.Cmd {
 	}
 	m.stale = false
 	m.connection = dead
-	m.dismiss(func(d dialog) bool { _, ok := d.(*deadDialog); return ok })
+	m.dismiss((*question).isDead)
 	return m.restart()
 }
