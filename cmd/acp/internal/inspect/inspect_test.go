@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/conformance"
@@ -708,6 +710,28 @@ func TestQuestionsEndWithTheirTurn(t *testing.T) {
 		if r := p.do(map[string]any{"do": "choose", "source": "1", "row": asked.N, "option": 0}); !strings.Contains(r.Error, "nothing in this row") {
 			t.Errorf("%s: the question can be answered: %+v", prompt, r)
 		}
+	}
+}
+
+// A permission request gets one answer, also while that waits to be written.
+func TestAnsweredOnce(t *testing.T) {
+	q := &question{session: "s", id: json.RawMessage("7"), Question: view.Ask(&acp.RequestPermissionRequest{
+		SessionID: "s", Options: []acp.PermissionOption{acp.AllowOnce("y", "Yes")}}, nil)}
+	q.Shown(view.Whole, time.Now().Add(-time.Minute))
+	s := &source{questions: map[int]*question{1: q}, over: map[string]int{}}
+	l := &live{source: s, ended: make(chan struct{})}
+	s.respond = l.respond
+	if err := l.choose(&command{Row: 1}); !errors.Is(err, errQueue) {
+		t.Errorf("an answer that does not fit: %v", err)
+	}
+	l.out = make(chan outgoing, 3)
+	must.Do(t, l.choose(&command{Row: 1}))
+	if err := l.choose(&command{Row: 1}); err == nil {
+		t.Error("the question can be answered twice")
+	}
+	s.withdraw("s", 2)
+	if answer := <-l.out; !strings.Contains(string(answer.line), `"selected"`) || len(l.out) > 0 {
+		t.Errorf("the answer is %s, and %d follow", answer.line, len(l.out))
 	}
 }
 

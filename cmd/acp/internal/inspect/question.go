@@ -164,18 +164,35 @@ func (l *live) seen(row int) {
 	}
 }
 
-// choose answers the question in a row with an option, or with none if its index is less than 0.
+// choose answers the question in a row with an option, or with none if its index is less than 0. It is no question
+// afterwards: the end of its turn, and another page, must not answer it again.
 func (l *live) choose(c *command) error {
-	q, outcome, err := l.source.choose(c.Row, c.Option)
-	if err != nil {
-		return err
+	s := l.source
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.questions[c.Row]
+	if q == nil {
+		return errors.New("nothing in this row waits for an answer")
 	}
-	res := &acp.RequestPermissionResponse{Outcome: outcome}
+	res := &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}
+	if c.Option >= 0 {
+		option, err := q.Choose(c.Option, time.Now())
+		if err != nil {
+			return err
+		}
+		if q.masked && option.Kind != acp.PermissionOptionKindRejectOnce &&
+			option.Kind != acp.PermissionOptionKindRejectAlways {
+			return errMasked
+		}
+		res.Outcome = acp.PermissionSelected(option.OptionID)
+	}
 	if q.answer != nil {
 		q.answer <- res
-		return nil
+	} else if err := l.respond(q.id, res, nil, false); err != nil {
+		return err
 	}
-	return l.respond(q.id, res, nil, false)
+	delete(s.questions, c.Row)
+	return nil
 }
 
 // endsTurn reports whether a message ends or cancels a turn of its session.
@@ -227,30 +244,4 @@ func (s *source) answerCancelled(which func(*question) bool) {
 		}
 		delete(s.questions, n)
 	}
-}
-
-// choose returns a question, and the outcome for an option. A question that is not the agent's is then answered.
-func (s *source) choose(row, index int) (q *question, outcome acp.RequestPermissionOutcome, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	q = s.questions[row]
-	if q == nil {
-		return nil, outcome, errors.New("nothing in this row waits for an answer")
-	}
-	outcome = acp.PermissionCancelled()
-	if index >= 0 {
-		option, err := q.Choose(index, time.Now())
-		if err != nil {
-			return nil, outcome, err
-		}
-		if q.masked && option.Kind != acp.PermissionOptionKindRejectOnce &&
-			option.Kind != acp.PermissionOptionKindRejectAlways {
-			return nil, outcome, errMasked
-		}
-		outcome = acp.PermissionSelected(option.OptionID)
-	}
-	if q.answer != nil {
-		delete(s.questions, row)
-	}
-	return q, outcome, nil
 }
