@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -233,6 +234,38 @@ func TestBridgeFinish(t *testing.T) {
 			t.Errorf("it took %v after the agent had ended", took)
 		}
 	})
+}
+
+// What arrives without a pause is passed on in batches.
+func TestBridgeBatches(t *testing.T) {
+	b := connect(t, t.Context(), 0)
+	from, to := &burst{left: 4 * 16}, &burst{}
+	if ended, err := b.pass(newEnd("from", from), newEnd("to", to)); ended.name != "from" || err != io.EOF {
+		t.Errorf("got %s, %v", ended.name, err)
+	}
+	if to.written != 4*batch || to.writes != 4 {
+		t.Errorf("%d bytes in %d writes", to.written, to.writes)
+	}
+}
+
+// burst is a stream that never has to wait for what it reads: lines of a 16th of a batch.
+type burst struct{ left, written, writes int }
+
+func (s *burst) Close() error          { return nil }
+func (s *burst) Read() ([]byte, error) { return s.ReadLine(nil) }
+func (s *burst) Write([]byte) error    { return errors.ErrUnsupported }
+
+func (s *burst) ReadLine(func()) ([]byte, error) {
+	if s.left--; s.left < 0 {
+		return nil, io.EOF
+	}
+	return bytes.Repeat([]byte("x"), batch/16-1), nil
+}
+
+func (s *burst) WriteLines(lines []byte) error {
+	s.written += len(lines)
+	s.writes++
+	return nil
 }
 
 // A side that does not read blocks the other one.

@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -29,7 +31,9 @@ func TestGuard(t *testing.T) {
 		`{"id":1,"method":"session/x","result":{"authMethods":[{"type":"terminal"}]}}`: `"id":null,"error":{"code":-32600`,
 		`{"id":1,"result":{"authMethods":[{"type":"terminal"}]},"result":{}}`:          `"id":null,"error":{"code":-32600`,
 		`{"id":1,"Result":{"authMethods":[{"type":"terminal"}]}}`:                      `"id":null,"error":{"code":-32600`,
-		`{"method":"terminal/create"}`:                                                 "",
+		`{"id":1,"method":"session/x","error":{}}`:                                     `"id":null,"error":{"code":-32600`,
+		`{"id":1,"method":""}`:         `"id":null,"error":{"code":-32600`,
+		`{"method":"terminal/create"}`: "",
 	}
 	passes := map[string]string{ // what the client gets
 		`{"id":1,"method":"session/request_permission","params":{"method":"terminal/create"}}`: "",
@@ -39,12 +43,14 @@ func TestGuard(t *testing.T) {
 		`{"id":1,"result":{"authMethods":[{"id":"a"},{"id":"b","type":"terminal","args":["x"]},{"id":"c","type":"agent","_meta":{"terminal-auth":{"command":"x"}}}],` +
 			`"AuthMethods":[{"type":"terminal"}],"protocolVersion":1}}`: `{"id":1,"result":{"authMethods":[{"id":"a"}],"protocolVersion":1}}`,
 		`{"id":1,"result":{"authMethods":[{"id":"b","type":"agent","type":"terminal"}]}}`: `{"id":1,"result":{"authMethods":[]}}`,
+		`{"id":1,"result":{"authMethods":[{"id":"b","type":"agent"}]}}`:                   `{"id":1,"result":{"authMethods":[{"id":"b","type":"agent"}]}}`,
 		`{"id":1,"method":null,"result":{"authMethods":[{"type":"terminal"}]}}`:           `{"id":1,"method":null,"result":{"authMethods":[]}}`,
 		`{"id":1,"result":{"authMethods":[{"id":"b","_Meta":{"Terminal-Auth":{}}}]}}`:     `{"id":1,"result":{"authMethods":[]}}`,
 	}
 	const initialize = `{"id":0,"method":"initialize","params":{"clientCapabilities":{"fs":{"readTextFile":true},"terminal":true,"auth":{"terminal":true},` +
 		`"elicitation":{},"_meta":{"terminal-auth":true,"x":1}},"protocolVersion":1}}`
-	log := slog.New(slog.DiscardHandler)
+	var logged bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&logged, nil))
 	// pass returns what the client gets of the agent's lines, and what the agent gets.
 	pass := func(g *Guard, toAgent []string, fromAgent ...string) (client, agent []string) {
 		t.Helper()
@@ -81,7 +87,7 @@ func TestGuard(t *testing.T) {
 	}
 	for _, g := range []Guard{{}, {Files: true}, {Terminals: true}, {Files: true, Terminals: true}} {
 		client, agent := pass(&g, []string{initialize}, `{"id":1,"method":"fs/read_text_file"}`, `{"id":1,"method":"terminal/output"}`)
-		for part, passes := range map[string]bool{`"fs"`: g.Files, `"terminal":true`: g.Terminals, `"terminal-auth"`: g.Terminals, `"elicitation":{}`: true, `"x":1`: true} {
+		for part, passes := range map[string]bool{`"capabilities"`: false, `"fs"`: g.Files, `"terminal":true`: g.Terminals, `"terminal-auth"`: g.Terminals, `"elicitation":{}`: true, `"x":1`: true} {
 			if strings.Contains(agent[0], part) != passes {
 				t.Errorf("%+v: initialize is %s", g, agent[0])
 			}
@@ -90,6 +96,20 @@ func TestGuard(t *testing.T) {
 		if strings.Contains(got, "fs/") != g.Files || strings.Contains(got, "terminal/") != g.Terminals {
 			t.Errorf("%+v: the client gets %s", g, got)
 		}
+	}
+	const other = `{"id":1,"method":"_x","params":{"clientCapabilities":{"fs":{}}}}`
+	if _, agent := pass(&Guard{}, []string{other}); agent[0] != other {
+		t.Errorf("the agent gets %s", agent[0])
+	}
+	// Each method is logged once, and not any number of them.
+	var many []string
+	for i := range 2 * maxRefused {
+		many = append(many, fmt.Sprintf(`{"method":"fs/%d"}`, i/2), fmt.Sprintf(`{"method":"fs/x%d"}`, i))
+	}
+	logged.Reset()
+	pass(&Guard{}, nil, many...)
+	if n := strings.Count(logged.String(), "level=WARN"); n != maxRefused {
+		t.Errorf("%d refusals are logged, want %d", n, maxRefused)
 	}
 }
 
