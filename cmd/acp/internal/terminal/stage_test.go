@@ -321,8 +321,8 @@ func (a *stageAgent) load(ctx context.Context, session *acp.AgentSession, req *a
 		return nil, err
 	}
 	s := a.add(req.SessionID, req.Cwd)
-	t := &scene{agent: a, session: session, stage: s}
-	if err := t.play(ctx, lines["old-session"]); err != nil {
+	t := &scene{ctx: ctx, agent: a, session: session, stage: s}
+	if err := t.perform(func(t *scene) { t.play(lines["old-session"]) }); err != nil {
 		return nil, err
 	}
 	return &acp.LoadSessionResponse{Modes: acp.Some(s.modes()), ConfigOptions: acp.Some(s.options())}, nil
@@ -343,13 +343,39 @@ func (a *stageAgent) set(_ context.Context, _ *acp.AgentSession, req *acp.SetSes
 	return &acp.SetSessionConfigOptionResponse{ConfigOptions: s.options()}, nil
 }
 
-// A scene is a turn.
+// A scene is a turn. What fails in it ends it, by check.
 type scene struct {
+	ctx     context.Context
 	agent   *stageAgent
 	session *acp.AgentSession
 	stage   *stageSession
 	prompt  string
 	blocks  []acp.ContentBlock
+}
+
+// cut is the panic that ends a scene with an error.
+type cut struct{ error }
+
+// check ends the scene if there is an error.
+func check(err error) {
+	if err != nil {
+		panic(cut{err})
+	}
+}
+
+// perform plays a scene, and returns the error that ends it.
+func (t *scene) perform(play func(*scene)) (err error) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case cut:
+			err = v.error
+		default:
+			panic(v)
+		}
+	}()
+	play(t)
+	return nil
 }
 
 // errCancelled ends a scene that the user has cancelled.
@@ -370,19 +396,18 @@ func (a *stageAgent) prompt(ctx context.Context, session *acp.AgentSession, req 
 	if s == nil {
 		return nil, acp.SessionNotFound(req.SessionID)
 	}
-	t := &scene{agent: a, session: session, stage: s, blocks: req.Prompt}
+	t := &scene{ctx: ctx, agent: a, session: session, stage: s, blocks: req.Prompt}
 	for _, b := range req.Prompt {
 		t.prompt += b.Text()
 	}
 	word, _, _ := strings.Cut(strings.TrimSpace(t.prompt), " ")
-	var err error
-	if play := scenes[word]; play != nil {
-		err = play(ctx, t)
-	} else if text, ok := lines[word]; ok {
-		err = t.play(ctx, text)
-	} else {
-		err = playEcho(ctx, t)
+	play := scenes[word]
+	if text, ok := lines[word]; play == nil && ok {
+		play = func(t *scene) { t.play(text) }
+	} else if play == nil {
+		play = playEcho
 	}
+	err := t.perform(play)
 	var stop stops
 	switch {
 	case ctx.Err() != nil, errors.Is(err, errCancelled):
@@ -395,26 +420,25 @@ func (a *stageAgent) prompt(ctx context.Context, session *acp.AgentSession, req 
 	return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
 }
 
-func text(s string) m { return m{"type": "text", "text": s} }
-
-// all sends updates in order.
-func (t *scene) all(ctx context.Context, updates ...m) error {
-	for _, u := range updates {
-		if err := t.update(ctx, u); err != nil {
-			return err
-		}
-	}
-	return nil
+// afterwards returns the scene as it goes on after a cancellation.
+func (t *scene) afterwards() *scene {
+	after := *t
+	after.ctx = context.WithoutCancel(t.ctx)
+	return &after
 }
 
-// update sends an update.
-func (t *scene) update(ctx context.Context, u m) error {
-	return rpc.Notify(ctx, t.session.RPC(), "session/update", m{"sessionId": t.session.ID(), "update": u})
+func text(s string) m { return m{"type": "text", "text": s} }
+
+// update sends updates in order.
+func (t *scene) update(updates ...m) {
+	for _, u := range updates {
+		check(rpc.Notify(t.ctx, t.session.RPC(), "session/update", m{"sessionId": t.session.ID(), "update": u}))
+	}
 }
 
 // say sends a chunk of a message.
-func (t *scene) say(ctx context.Context, s string) error {
-	return t.update(ctx, m{"sessionUpdate": "agent_message_chunk", "content": text(s)})
+func (t *scene) say(s string) {
+	t.update(m{"sessionUpdate": "agent_message_chunk", "content": text(s)})
 }
 
 //go:embed testdata/scenes.txtar
@@ -430,64 +454,59 @@ var lines = func() map[string]string {
 }()
 
 // play plays the lines of a scene.
-func (t *scene) play(ctx context.Context, text string) error {
+func (t *scene) play(text string) {
 	for line := range strings.Lines(strings.ReplaceAll(text, "$CWD", t.stage.cwd)) {
 		line = strings.TrimSpace(line)
 		if line == "" {
-			if err := t.gate(ctx); err != nil {
-				return err
-			}
+			t.gate()
 			continue
 		}
 		var v m
 		if err := json.Unmarshal([]byte(line), &v); err != nil {
-			return fmt.Errorf("%w in %s", err, line)
+			check(fmt.Errorf("%w in %s", err, line))
 		}
-		var err error
 		switch params, _ := v["params"].(m); v["method"] {
 		case nil:
-			err = t.update(ctx, v)
+			t.update(v)
 		case "session/request_permission":
-			err = t.permit(ctx, params)
+			t.permit(params)
 		default:
-			var res json.RawMessage
-			if res, err = t.ask(ctx, v["method"].(string), params); err != nil {
-				return err
-			}
+			res := t.ask(v["method"].(string), params)
 			if params["mode"] == "url" {
-				err = rpc.Notify(ctx, t.session.RPC(), "elicitation/complete", m{"elicitationId": params["elicitationId"]})
+				check(rpc.Notify(t.ctx, t.session.RPC(), "elicitation/complete", m{"elicitationId": params["elicitationId"]}))
 			}
-			err = errors.Join(err, t.say(ctx, "Your answer: `"+string(res)+"`"))
-		}
-		if err != nil {
-			return err
+			t.say("Your answer: `" + string(res) + "`")
 		}
 	}
-	return nil
 }
 
 // gate waits until the test lets the agent continue.
-func (t *scene) gate(ctx context.Context) error {
+func (t *scene) gate() {
 	if t.agent.gate == nil {
-		return errors.New("the test has made no gate")
+		check(errors.New("the test has made no gate"))
 	}
-	stop := context.AfterFunc(ctx, func() { t.agent.gate.SetReadDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(t.ctx, func() { t.agent.gate.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	var b [1]byte
-	if _, err := t.agent.gate.Read(b[:]); err != nil {
-		if ctx.Err() != nil {
-			t.agent.gate.SetReadDeadline(time.Time{})
-			return errCancelled
-		}
-		return err
+	_, err := t.agent.gate.Read(b[:])
+	if err != nil && t.ctx.Err() != nil {
+		t.agent.gate.SetReadDeadline(time.Time{})
+		err = errCancelled
 	}
-	return nil
+	check(err)
 }
 
-// ask sends the client a request and reports the response.
-func (t *scene) ask(ctx context.Context, method string, params m) (json.RawMessage, error) {
+// ask sends the client a request, and returns the result.
+func (t *scene) ask(method string, params m) json.RawMessage {
+	res, err := t.try(method, params)
+	check(err)
+	return res
+}
+
+// try is ask for a request that the client may refuse.
+func (t *scene) try(method string, params m) (json.RawMessage, error) {
 	params["sessionId"] = t.session.ID()
-	got, err := rpc.Call[json.RawMessage](ctx, t.session.RPC(), method, params)
+	got, err := rpc.Call[json.RawMessage](t.ctx, t.session.RPC(), method, params)
 	if err != nil {
 		return nil, err
 	}
@@ -495,7 +514,7 @@ func (t *scene) ask(ctx context.Context, method string, params m) (json.RawMessa
 }
 
 // playEcho says what was said.
-func playEcho(ctx context.Context, t *scene) error {
+func playEcho(t *scene) {
 	var kinds []string
 	for _, b := range t.blocks {
 		switch v := b.Variant.(type) {
@@ -514,16 +533,17 @@ func playEcho(ctx context.Context, t *scene) error {
 	if len(kinds) > 0 {
 		said += "\n\nWith " + strings.Join(kinds, ", ") + "."
 	}
-	return t.say(ctx, said)
+	t.say(said)
 }
 
 // scenes maps the first word of a prompt to what the agent plays, if it is not in the file.
-var scenes = map[string]func(context.Context, *scene) error{
+var scenes = map[string]func(*scene){
 	"markdown": playMarkdown, "terminal": playTerminal, "live": playLive, "mode": playSwitchMode, "models": playSwitchModel, "die": playDie,
 	"hang": playHang, "wait": playWait, "flood": playFlood, "evil": playEvilTwin(true), "benign": playEvilTwin(false), "long": playLong,
-	"utf8": playNoUTF8, "garbage": playGarbage, "files": playFiles, "tree": playTree, "error": playFails, "outputs": playOutputs,
-	"refuse": func(ctx context.Context, t *scene) error { return stops("refusal") },
-	"max":    func(ctx context.Context, t *scene) error { return stops("max_tokens") },
+	"utf8": playNoUTF8, "garbage": playGarbage, "files": playFiles, "tree": playTree, "outputs": playOutputs,
+	"refuse": func(*scene) { check(stops("refusal")) },
+	"max":    func(*scene) { check(stops("max_tokens")) },
+	"error":  func(*scene) { check(rpc.ErrInternal.WithMessagef("the model has no quota left")) },
 }
 
 const document = "# A title\n\nSome *emphasis*, **strong** words, `code` and a [link](https://example.com).\n\n" +
@@ -531,14 +551,10 @@ const document = "# A title\n\nSome *emphasis*, **strong** words, `code` and a [
 	"| name | value |\n| --- | ---: |\n| a | 1 |\n| b | 22 |\n\n" +
 	"```go\nfunc main() {\n\tfmt.Println(\"hello\") // greets\n}\n```\n\nThe end: 世界 😀.\n"
 
-func playMarkdown(ctx context.Context, t *scene) error {
-	runes := []rune(document)
-	for part := range slices.Chunk(runes, 7) {
-		if err := t.say(ctx, string(part)); err != nil {
-			return err
-		}
+func playMarkdown(t *scene) {
+	for part := range slices.Chunk([]rune(document), 7) {
+		t.say(string(part))
 	}
-	return nil
 }
 
 // path returns a path in the directory of the session.
@@ -547,52 +563,35 @@ func (t *scene) path(name string) string { return t.stage.cwd + "/" + name }
 const before = "package main\n\nimport \"fmt\"\n\nfunc main() {\n\tfmt.Println(\"hello\")\n\tfmt.Println(\"old line\")\n\treturn\n}\n"
 
 // playTerminal runs a command in a terminal of the client.
-func playTerminal(ctx context.Context, t *scene) error {
-	return t.command(ctx, "printf 'plain\\n\\033[31mred\\033[0m \\033[1;32mgreen\\033[0m\\n'; echo 'to stderr' >&2; exit 3", nil)
+func playTerminal(t *scene) {
+	t.command("printf 'plain\\n\\033[31mred\\033[0m \\033[1;32mgreen\\033[0m\\n'; echo 'to stderr' >&2; exit 3", nil)
 }
 
 // playLive runs a command that continues until the gate opens.
-func playLive(ctx context.Context, t *scene) error {
-	return t.command(ctx, "echo one; echo two; exec sleep 1000", func(id string) error {
-		if err := t.gate(ctx); err != nil {
-			return err
-		}
-		_, err := t.ask(ctx, "terminal/kill", m{"terminalId": id})
-		return err
+func playLive(t *scene) {
+	t.command("echo one; echo two; exec sleep 1000", func(id string) {
+		t.gate()
+		t.ask("terminal/kill", m{"terminalId": id})
 	})
 }
 
 // playOutputs produces many lines of output.
-func playOutputs(ctx context.Context, t *scene) error {
-	return t.command(ctx, "i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo line $i; done", nil)
+func playOutputs(t *scene) {
+	t.command("i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo line $i; done", nil)
 }
 
-func (t *scene) command(ctx context.Context, script string, meanwhile func(id string) error, args ...string) error {
-	res, err := t.ask(ctx, "terminal/create", m{"command": "sh", "args": append([]string{"-c", script}, args...)})
-	if err != nil {
-		return err
-	}
+func (t *scene) command(script string, meanwhile func(id string), args ...string) {
 	var created struct{ TerminalID string }
-	if err := json.Unmarshal(res, &created); err != nil {
-		return err
-	}
-	err = t.update(ctx, m{"sessionUpdate": "tool_call", "toolCallId": "c1", "title": "Run a script", "kind": "execute", "status": "in_progress",
+	check(json.Unmarshal(t.ask("terminal/create", m{"command": "sh", "args": append([]string{"-c", script}, args...)}), &created))
+	defer func() { t.afterwards().ask("terminal/release", m{"terminalId": created.TerminalID}) }()
+	t.update(m{"sessionUpdate": "tool_call", "toolCallId": "c1", "title": "Run a script", "kind": "execute", "status": "in_progress",
 		"rawInput": m{"command": "sh script"}, "content": []m{{"type": "terminal", "terminalId": created.TerminalID}}})
-	if err == nil && meanwhile != nil {
-		err = meanwhile(created.TerminalID)
+	if meanwhile != nil {
+		meanwhile(created.TerminalID)
 	}
-	var exit json.RawMessage
-	if err == nil {
-		exit, err = t.ask(ctx, "terminal/wait_for_exit", m{"terminalId": created.TerminalID})
-	}
-	if err == nil {
-		err = t.update(ctx, m{"sessionUpdate": "tool_call_update", "toolCallId": "c1", "status": "completed"})
-	}
-	if err == nil {
-		err = t.say(ctx, "It ended: `"+string(exit)+"`")
-	}
-	_, released := t.ask(context.WithoutCancel(ctx), "terminal/release", m{"terminalId": created.TerminalID})
-	return errors.Join(err, released)
+	exit := t.ask("terminal/wait_for_exit", m{"terminalId": created.TerminalID})
+	t.update(m{"sessionUpdate": "tool_call_update", "toolCallId": "c1", "status": "completed"})
+	t.say("It ended: `" + string(exit) + "`")
 }
 
 var fourKinds = []m{
@@ -603,89 +602,72 @@ var fourKinds = []m{
 }
 
 // permit asks for permission, with four options unless the request has others.
-func (t *scene) permit(ctx context.Context, req m) error {
+func (t *scene) permit(req m) {
 	call := req["toolCall"].(m)
 	if req["options"] == nil {
 		req["options"] = fourKinds
 	}
-	res, err := t.ask(ctx, "session/request_permission", req)
-	if err != nil {
-		return err
-	}
 	var got struct {
 		Outcome struct{ Outcome, OptionID string }
 	}
-	if err := json.Unmarshal(res, &got); err != nil {
-		return err
-	}
+	check(json.Unmarshal(t.ask("session/request_permission", req), &got))
 	status := "completed"
 	if got.Outcome.OptionID != "yes" && got.Outcome.OptionID != "always" {
 		status = "failed"
 	}
-	return errors.Join(
-		t.update(ctx, m{"sessionUpdate": "tool_call_update", "toolCallId": call["toolCallId"], "status": status}),
-		t.say(ctx, strings.TrimSpace("Your answer: "+got.Outcome.Outcome+" "+got.Outcome.OptionID)))
+	t.update(m{"sessionUpdate": "tool_call_update", "toolCallId": call["toolCallId"], "status": status})
+	t.say(strings.TrimSpace("Your answer: " + got.Outcome.Outcome + " " + got.Outcome.OptionID))
 }
 
 // playSwitchMode has the agent change the mode.
-func playSwitchMode(ctx context.Context, t *scene) error {
+func playSwitchMode(t *scene) {
 	t.agent.mu.Lock()
 	t.stage.mode = "plan"
 	t.agent.mu.Unlock()
-	return t.all(ctx, m{"sessionUpdate": "current_mode_update", "currentModeId": "plan"}, m{"sessionUpdate": "agent_message_chunk", "content": text("The mode is another one.")})
+	t.update(m{"sessionUpdate": "current_mode_update", "currentModeId": "plan"})
+	t.say("The mode is another one.")
 }
 
 // playSwitchModel has the agent change the model.
-func playSwitchModel(ctx context.Context, t *scene) error {
+func playSwitchModel(t *scene) {
 	t.agent.mu.Lock()
 	t.stage.model = "tiny"
 	options := t.stage.options()
 	t.agent.mu.Unlock()
-	return t.all(ctx, m{"sessionUpdate": "config_option_update", "configOptions": options}, m{"sessionUpdate": "agent_message_chunk", "content": text("The model is another one.")})
+	t.update(m{"sessionUpdate": "config_option_update", "configOptions": options})
+	t.say("The model is another one.")
 }
 
 // playDie ends the agent with a message on standard error.
-func playDie(ctx context.Context, t *scene) error {
-	if err := t.say(ctx, "I feel"); err != nil {
-		return err
-	}
-	if err := t.gate(ctx); err != nil {
-		return err
-	}
+func playDie(t *scene) {
+	t.say("I feel")
+	t.gate()
 	fmt.Fprintln(os.Stderr, "stage: loading the model")
 	fmt.Fprintln(os.Stderr, "stage: fatal: out of memory")
 	os.Exit(7)
-	return nil
 }
 
 // playHang never ends, not even when it is cancelled.
-func playHang(ctx context.Context, t *scene) error {
-	if err := t.say(ctx, "I think about it."); err != nil {
-		return err
-	}
+func playHang(t *scene) {
+	t.say("I think about it.")
 	select {}
 }
 
 // playWait ends when it is cancelled.
-func playWait(ctx context.Context, t *scene) error {
-	if err := t.say(ctx, "I wait for you."); err != nil {
-		return err
-	}
-	<-ctx.Done()
-	if err := t.say(context.WithoutCancel(ctx), "\n\nYou have cancelled."); err != nil {
-		return err
-	}
-	return errCancelled
+func playWait(t *scene) {
+	t.say("I wait for you.")
+	<-t.ctx.Done()
+	t.afterwards().say("\n\nYou have cancelled.")
+	check(errCancelled)
 }
 
 // playFlood sends the number of updates that the prompt gives.
-func playFlood(ctx context.Context, t *scene) error {
+func playFlood(t *scene) {
 	n := 10_000
 	if _, count, found := strings.Cut(t.prompt, " "); found {
 		var err error
-		if n, err = strconv.Atoi(count); err != nil {
-			return err
-		}
+		n, err = strconv.Atoi(count)
+		check(err)
 	}
 	for i := range n {
 		// From time to time a paragraph, so that there are blocks to render, and a tool call.
@@ -693,77 +675,59 @@ func playFlood(ctx context.Context, t *scene) error {
 		if i%50 == 49 {
 			s += "\n\n"
 		}
-		if ctx.Err() != nil { // what can be sent without waiting is still sent
-			return context.Cause(ctx)
-		}
-		if err := t.say(ctx, s); err != nil {
-			return err
-		}
+		check(context.Cause(t.ctx)) // what can be sent without waiting is still sent
+		t.say(s)
 		if i%1000 == 999 {
 			id := fmt.Sprintf("f%d", i)
-			if err := t.all(ctx,
-				m{"sessionUpdate": "tool_call", "toolCallId": id, "title": "Step " + id, "kind": "read", "status": "in_progress"},
-				m{"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed"}); err != nil {
-				return err
-			}
+			t.update(m{"sessionUpdate": "tool_call", "toolCallId": id, "title": "Step " + id, "kind": "read", "status": "in_progress"},
+				m{"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed"})
 		}
 	}
-	return t.say(ctx, fmt.Sprintf("\n\nThe last of %d.", n))
+	t.say(fmt.Sprintf("\n\nThe last of %d.", n))
 }
 
 // playLong sends a line without a space, and a tool call with long lines.
-func playLong(ctx context.Context, t *scene) error {
+func playLong(t *scene) {
 	line := strings.Repeat("0123456789", 200_000)
-	return t.all(ctx,
-		m{"sessionUpdate": "tool_call", "toolCallId": "l1", "title": "Title " + line[:100_000], "kind": "read", "status": "completed",
-			"content": []m{{"type": "content", "content": text(line)}, {"type": "diff", "path": t.path("long.txt"), "oldText": line, "newText": line + "!"}}},
-		m{"sessionUpdate": "agent_message_chunk", "content": text(line)},
-		m{"sessionUpdate": "agent_message_chunk", "content": text("\n\nThat was long.")})
+	t.update(m{"sessionUpdate": "tool_call", "toolCallId": "l1", "title": "Title " + line[:100_000], "kind": "read", "status": "completed",
+		"content": []m{{"type": "content", "content": text(line)}, {"type": "diff", "path": t.path("long.txt"), "oldText": line, "newText": line + "!"}}})
+	t.say(line)
+	t.say("\n\nThat was long.")
 }
 
 // playNoUTF8 sends bytes that are not text.
-func playNoUTF8(ctx context.Context, t *scene) error {
-	line := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"` + string(t.session.ID()) +
-		`","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"bytes: ` + "\xff\xfe\xc3\x28\x9b31m\xed\xa0\x80" + ` and \ud800 too"}}}}`
-	if err := t.agent.out.raw(line); err != nil {
-		return err
-	}
-	return t.say(ctx, "\n\nThat was no text.")
+func playNoUTF8(t *scene) {
+	check(t.agent.out.raw(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"` + string(t.session.ID()) +
+		`","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"bytes: ` + "\xff\xfe\xc3\x28\x9b31m\xed\xa0\x80" + ` and \ud800 too"}}}}`))
+	t.say("\n\nThat was no text.")
 }
 
 // playGarbage sends lines that are not messages.
-func playGarbage(ctx context.Context, t *scene) error {
+func playGarbage(t *scene) {
 	for _, line := range []string{"Loading...", "{", `{"jsonrpc":"2.0"}`, "[]", "\x1b[31mred\x1b[0m"} {
-		if err := t.agent.out.raw(line); err != nil {
-			return err
-		}
+		check(t.agent.out.raw(line))
 	}
-	return t.say(ctx, "That was no protocol.")
+	t.say("That was no protocol.")
 }
 
 // playFiles reads and writes files of the client.
-func playFiles(ctx context.Context, t *scene) error {
-	res, err := t.ask(ctx, "fs/read_text_file", m{"path": t.path("notes.txt")})
+func playFiles(t *scene) {
+	res, err := t.try("fs/read_text_file", m{"path": t.path("notes.txt")})
 	if err != nil {
-		return t.say(ctx, "I may not read: "+err.Error())
+		t.say("I may not read: " + err.Error())
+		return
 	}
-	if _, err := t.ask(ctx, "fs/write_text_file", m{"path": t.path("written.txt"), "content": "by the agent\n"}); err != nil {
-		return t.say(ctx, "I may not write: "+err.Error())
+	if _, err := t.try("fs/write_text_file", m{"path": t.path("written.txt"), "content": "by the agent\n"}); err != nil {
+		t.say("I may not write: " + err.Error())
+		return
 	}
-	return t.say(ctx, "I have read `"+string(res)+"` and written.")
+	t.say("I have read `" + string(res) + "` and written.")
 }
 
 // playTree starts processes: its own children, and some in a terminal.
-func playTree(ctx context.Context, t *scene) error {
-	child := exec.Command("sh", "-c", "sleep 1000 & sleep 1000 & wait")
-	if err := child.Start(); err != nil {
-		return err
-	}
-	return t.command(ctx, "sleep 1000 & sleep 1000 & echo growing; wait", func(string) error { return playWait(ctx, t) })
-}
-
-func playFails(context.Context, *scene) error {
-	return rpc.ErrInternal.WithMessagef("the model has no quota left")
+func playTree(t *scene) {
+	check(exec.Command("sh", "-c", "sleep 1000 & sleep 1000 & wait").Start())
+	t.command("sleep 1000 & sleep 1000 & echo growing; wait", func(string) { playWait(t) })
 }
 
 // escapes are sequences that must never reach a terminal from an agent, each with a word by which it is found.
@@ -776,29 +740,24 @@ var escapes = []string{
 }
 
 // playEvilTwin plays a conversation with every kind of message, with hostile or harmless text in every member.
-func playEvilTwin(evil bool) func(context.Context, *scene) error {
-	return func(ctx context.Context, t *scene) error {
-		for i, attack := range append([]string{strings.Join(escapes, "")}, escapes...) {
-			s := "text"
+func playEvilTwin(evil bool) func(*scene) {
+	return func(t *scene) {
+		or := func(attack string) string {
 			if evil {
-				s = attack
+				return attack
 			}
-			if i > 0 && os.Getenv("STAGE_SHORT") != "" {
-				break
-			}
-			if err := t.every(ctx, fmt.Sprint("e", i), s); err != nil {
-				return err
+			return "text"
+		}
+		all := or(strings.Join(escapes, ""))
+		t.every("e0", all)
+		if os.Getenv("STAGE_SHORT") == "" {
+			for i, attack := range escapes {
+				t.every(fmt.Sprint("e", i+1), or(attack))
 			}
 		}
-		s := "text"
-		if evil {
-			s = strings.Join(escapes, "")
-		}
-		if err := t.play(ctx, with(lines["asks"], "", s)); err != nil {
-			return err
-		}
-		fmt.Fprintln(os.Stderr, "stderr", s)
-		return t.say(ctx, "The end of all.")
+		t.play(with(lines["asks"], "", all))
+		fmt.Fprintln(os.Stderr, "stderr", all)
+		t.say("The end of all.")
 	}
 }
 
@@ -809,10 +768,8 @@ func with(lines, id, text string) string {
 }
 
 // every sends every kind of update with a text in every member.
-func (t *scene) every(ctx context.Context, id, s string) error {
+func (t *scene) every(id, s string) {
 	// Arguments of programs cannot contain a NUL.
-	if err := t.command(ctx, "printf '%s\\n' \"$0\"", nil, strings.ReplaceAll(s, "\x00", "")); err != nil {
-		return err
-	}
-	return t.play(ctx, with(lines["every"], id, s))
+	t.command("printf '%s\\n' \"$0\"", nil, strings.ReplaceAll(s, "\x00", ""))
+	t.play(with(lines["every"], id, s))
 }
