@@ -2,6 +2,7 @@ package launch_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -90,13 +91,31 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// TestDoctorTerminalLogin: a login in a terminal is shown as the command to run, if the client can run it.
+// TestDoctorTerminalLogin: a login in a terminal is shown as the command to run, if the client can run it. Nothing is left
+// of the session's folder.
 func TestDoctorTerminalLogin(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
 	for _, can := range []bool{true, false} {
 		d := launch.Doctor(t.Context(), self(t, "locked"), &launch.DoctorOptions{Client: acp.ClientOptions{TerminalAuth: can}})
-		if got := strings.Contains(d.String(), "A=b ACP_TEST_AGENT=locked") && strings.Contains(d.String(), "--log in"); got != can {
+		if got := strings.Contains(d.String(), "Shell: run A=b ACP_TEST_AGENT=locked") && strings.Contains(d.String(), "--log in"); got != can {
 			t.Errorf("shown: %t, and the client can: %t\n%s", got, can, d)
 		}
+	}
+	if left := must.Get(os.ReadDir(os.Getenv("TMPDIR")))(t); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// TestDiagnosisOffers: everything that an agent may advertise has a name.
+func TestDiagnosisOffers(t *testing.T) {
+	agent := new(acp.InitializeResponse)
+	must.Do(t, json.Unmarshal([]byte(`{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"auth":{"logout":{}},
+		"promptCapabilities":{"image":true,"audio":true,"embeddedContext":true},"mcpCapabilities":{"http":true,"sse":true},
+		"sessionCapabilities":{"resume":{},"list":{},"close":{},"delete":{},"additionalDirectories":{}}}}`), agent))
+	d := launch.Diagnosis{Command: launch.New("agent"), Agent: agent}
+	if want := "offers:  prompts, session/load, session/resume, session/list, session/close, session/delete, additional directories, " +
+		"logout, images, audio, embedded context, MCP over HTTP, MCP over SSE\n"; !strings.Contains(d.String(), want) {
+		t.Errorf("no %q in\n%s", want, d.String())
 	}
 }
 
@@ -145,6 +164,7 @@ func TestDoctorPrograms(t *testing.T) {
 		{"mode in PATH", launch.Command{Program: "plain", Env: map[string]string{"PATH": dir}}, launch.NotExecutable, "may not be run"},
 		{"text", launch.Command{Program: write(t, filepath.Join(dir, "text"), "hello", 0o700)}, launch.NotExecutable, "not a program that this system can run"},
 		{"interpreter", launch.Command{Program: write(t, filepath.Join(dir, "perl"), "#!/no/such/perl -w\n", 0o700)}, launch.InterpreterMissing, "run by /no/such/perl"},
+		{"one line", launch.Command{Program: write(t, filepath.Join(dir, "line"), "#!/no/such/perl", 0o700)}, launch.InterpreterMissing, "run by /no/such/perl,"},
 		{"env", launch.Command{Program: filepath.Join(dir, "pkg", "dist", "agent"), Env: map[string]string{"PATH": "/usr/none"}}, launch.InterpreterMissing, "run by node, which is not in PATH: looked for in /usr/none"},
 		{"pipe, for which nobody waits", launch.Command{Program: pipe}, launch.NotExecutable, "is not a file"},
 		{"crlf", launch.Command{Program: write(t, filepath.Join(dir, "crlf"), "#!/bin/sh\r\n", 0o700)}, launch.NotExecutable, "carriage return"},

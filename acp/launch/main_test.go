@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -55,9 +56,9 @@ func agent(kind string) int {
 		return 1
 	case "login": // the login itself
 		line, env := strings.Join(os.Args[1:], " "), os.Getenv("ACP_TEST_WHO")
-		var answer string
 		fmt.Print("password: ")
-		fmt.Scanln(&answer)
+		input, _ := io.ReadAll(os.Stdin) // until it ends
+		answer := strings.TrimSpace(string(input))
 		fmt.Printf("%s|%s|%s\n", line, env, answer)
 		if answer != "secret" {
 			return 4
