@@ -32,11 +32,21 @@ func TestShelf(t *testing.T) {
 		if !taken(0) || !s.put(long, 100) || !taken(0) {
 			t.Error("it does not keep the buffer from one long message to the next")
 		}
+		s.put(long, len(long)) // which begins the time anew
+		time.Sleep(shelfTime * 3 / 4)
+		synctest.Wait()
+		if !taken(0) {
+			t.Error("it does not keep the buffer for its time after the last long message")
+		}
 		s.put(long, 100)
-		time.Sleep(shelfTime/2 + 1)
+		time.Sleep(shelfTime/4 + 1)
 		synctest.Wait()
 		if taken(0) || !s.put(long, 100) || taken(0) {
 			t.Error("it keeps the buffer, although the last long message was long ago")
+		}
+		s.put(make([]byte, hugeBuffer+1), hugeBuffer+1)
+		if taken(0) || !s.put(make([]byte, hugeBuffer), hugeBuffer) || !taken(0) {
+			t.Error("it keeps a buffer that is too long, or not the longest one")
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -91,7 +92,12 @@ func (h *echoer) try(method, rest []byte) (params []byte, ok bool) {
 func (h *echoer) Flush()          {}
 func (h *echoer) ReleaseMessage() {}
 
-func (h *echoer) HandleEnd(err error)                  { h.end = err }
+func (h *echoer) HandleEnd(err error) {
+	if h.end = err; h.conn.Err() != err {
+		h.invalid = append(h.invalid, fmt.Errorf("the end %w is not that of the connection", err))
+	}
+}
+
 func (h *echoer) HandleDrained()                       { h.drained++ }
 func (h *echoer) HandleInvalid(_ []byte, reason error) { h.invalid = append(h.invalid, reason) }
 

@@ -92,5 +92,16 @@ func TestNullsInTheEnvelope(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
+		want, got = "", "" // what is reported of a message that no call waits for
+		if env.method != nil && env.null != "" {
+			want = string(env.method) + " " + env.null
+		}
+		repair := func(method, member string) { got = method + " " + member }
+		c, _ := run(&tape{in: NewLineReader(strings.NewReader(line), 1000)}, Config{Repair: repair})
+		<-c.Done()
+		must.Do(t, c.Close(t.Context()))
+		if got != want {
+			t.Errorf("%s: reported %q, want %q", line, got, want)
+		}
 	}
 }

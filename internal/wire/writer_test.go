@@ -52,6 +52,15 @@ func TestLongBufferIsPutBack(t *testing.T) {
 		}
 		w.close()
 		<-w.done
+
+		w = &writer{wake: make(chan struct{}, 1)} // writes nothing
+		w.shelf.put(make([]byte, 2*bigBuffer), 2*bigBuffer)
+		add(10, nil)
+		w.shelf.put(make([]byte, 2*bigBuffer), 2*bigBuffer)
+		add(10, nil)
+		if n := len(w.pending); n != 22 {
+			t.Errorf("%d bytes wait", n)
+		}
 	})
 }
 
