@@ -1123,6 +1123,7 @@ func TestChangedMeanwhile(t *testing.T) {
 		_, err := c.Install(t.Context(), "one", nil)
 		return err
 	}
+	pin := func(c *registry.Client) error { return c.Pin(t.Context(), "one", true) }
 	newer := func(c *registry.Client) error {
 		s.release(t, "3.0.0")
 		return install(c)
@@ -1139,13 +1140,15 @@ func TestChangedMeanwhile(t *testing.T) {
 		{"a newer version, by force", &registry.InstallOptions{Again: true}, false, newer, registry.ErrChanged, "3.0.0"},
 		{"the same version", nil, false, install, nil, "2.0.0"},
 		{"removed", nil, true, func(c *registry.Client) error { return c.Remove(t.Context(), "one") }, registry.ErrChanged, ""},
-		{"pinned", nil, true, func(c *registry.Client) error { return c.Pin(t.Context(), "one", true) }, registry.ErrPinned, "1.0.0"},
+		{"pinned", nil, true, pin, registry.ErrPinned, "1.0.0"},
+		{"pinned in another kind", &registry.InstallOptions{Kind: registry.UVX}, false, pin, registry.ErrPinned, "1.0.0"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s.release(t, "1.0.0")
 			c := s.client(t)
+			c.Environ = fakeTools(t, "false")
 			must.Get(c.Install(t.Context(), "one", nil))(t)
-			s.release(t, "2.0.0")
+			s.release(t, "2.0.0").Distribution.UVX = &registry.Package{Package: "one==2.0.0"}
 			other := *c
 			c.Consent = func(context.Context, *registry.Plan) error {
 				other.Consent = yes

@@ -309,23 +309,6 @@ func TestInstallErrorIsClean(t *testing.T) {
 	}
 }
 
-// TestPinnedMeanwhile: an agent that is pinned while the user is asked stays.
-func TestPinnedMeanwhile(t *testing.T) {
-	requireShell(t)
-	s := newServer(t)
-	e := s.release(t, "1.0.0")
-	c := s.client(t)
-	c.Environ = fakeTools(t, `mkdir -p "$UV_TOOL_BIN_DIR" && echo x >"$UV_TOOL_BIN_DIR/one"`)
-	must.Get(c.Install(t.Context(), "one", nil))(t)
-	e.Version, e.Distribution.UVX = "2.0.0", &registry.Package{Package: "one==2.0.0"}
-	s.set(e)
-	c.Consent = func(ctx context.Context, _ *registry.Plan) error { return c.Pin(ctx, "one", true) }
-	fails(t, registry.ErrPinned)(c.Install(t.Context(), "one", &registry.InstallOptions{Kind: registry.UVX}))
-	if now, err := c.Find("one"); err != nil || now.Entry.Version != "1.0.0" || now.Kind != registry.Binary {
-		t.Errorf("got %+v, %v", now, err)
-	}
-}
-
 // TestInstallerIsEnded: npm, and what it has started, end with the time, and nothing is left.
 func TestInstallerIsEnded(t *testing.T) {
 	t.Parallel()
