@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"strconv"
 	"strings"
@@ -35,21 +36,30 @@ type ending struct {
 
 func (ending) Error() string { return "the program ends" }
 
-// answer does the actions of a program, which semicolons separate. The name before a colon at its beginning is only
-// that. An action that fails is noted, and the next one follows.
+// input is what follows the word of an action: all of it, and its first word apart from the rest.
+type input struct{ all, first, rest string }
+
+// answer does the actions of a program, which semicolons separate, and braces may surround. The name before a colon at
+// its beginning is only that. An action that fails is noted, and the next one follows.
 func (a *actor) answer(program string) (*acp.PromptResponse, error) {
+	if program = strings.TrimSpace(program); strings.HasPrefix(program, "{") && strings.HasSuffix(program, "}") {
+		program = strings.TrimSpace(program[1 : len(program)-1])
+	}
 	if name, rest, ok := strings.Cut(program, ": "); ok && !strings.Contains(name, " ") {
 		program = rest
 	}
 	for program != "" {
 		action := program[:width(program)]
 		program = strings.TrimLeft(program[len(action):], "; ")
-		word, arg, _ := strings.Cut(strings.TrimSpace(action), " ")
+		var in input
+		var word string
+		word, in.all, _ = strings.Cut(strings.TrimSpace(action), " ")
+		in.first, in.rest, _ = strings.Cut(in.all, " ")
 		do := actions[word]
 		if do == nil {
 			continue // it is only a text
 		}
-		err := do(a, arg)
+		err := do(a, in)
 		if end, ok := errors.AsType[ending](err); ok {
 			return end.res, end.err
 		}
@@ -59,6 +69,17 @@ func (a *actor) answer(program string) (*acp.PromptResponse, error) {
 		}
 	}
 	return nil, nil
+}
+
+// do does the actions of a program inside the action.
+func (a *actor) do(program string) error {
+	_, err := a.answer(program)
+	return err
+}
+
+// with is who does more in the same turn, in a context of its own.
+func (a *actor) with(ctx context.Context, to agentkit.Asker) *actor {
+	return &actor{author: a.author, ctx: ctx, session: a.session, turn: a.turn, to: to}
 }
 
 // width is the length of the first action: up to a semicolon that no brackets surround.
@@ -98,103 +119,88 @@ func (a *actor) keep(id string, value any) {
 }
 
 // actions are what a program may do; the first word is the name of a tool call, text or terminal where there is one.
-var actions map[string]func(a *actor, arg string) error
+var actions map[string]func(a *actor, in input) error
 
 func init() {
-	actions = map[string]func(a *actor, arg string) error{
-		"say": func(a *actor, arg string) error { return a.say(acp.AgentMessageText(repeated(arg))) },
-		"part": func(a *actor, arg string) error { // of a message
-			id, text, _ := strings.Cut(arg, " ")
-			chunk := acp.ContentChunk{Content: acp.TextBlock(text), MessageID: acp.Some(acp.MessageID(id))}
+	actions = map[string]func(a *actor, in input) error{
+		"say": func(a *actor, in input) error { return a.say(acp.AgentMessageText(meant(in.all))) },
+		"part": func(a *actor, in input) error { // of a message
+			chunk := acp.ContentChunk{Content: acp.TextBlock(in.rest), MessageID: acp.Some(acp.MessageID(in.first))}
 			return a.say(acp.NewSessionUpdateAgentMessageChunk(chunk))
 		},
-		"think": func(a *actor, arg string) error { return a.say(acp.AgentThoughtText(arg)) },
-		"title": func(a *actor, arg string) error { return a.say(acp.TitleUpdate(repeated(arg))) },
-		"mode": func(a *actor, arg string) error {
-			err := a.say(acp.ModeUpdate(acp.SessionModeID(arg)))
+		"think": func(a *actor, in input) error { return a.say(acp.AgentThoughtText(in.all)) },
+		"title": func(a *actor, in input) error { return a.say(acp.TitleUpdate(meant(in.all))) },
+		"mode": func(a *actor, in input) error {
+			err := a.say(acp.ModeUpdate(acp.SessionModeID(in.all)))
 			a.note("the mode is %s", a.session.Mode())
 			return err
 		},
-		"own":       func(a *actor, arg string) error { return a.say(acp.ConfigUpdate(own(acp.SessionConfigValueID(arg)))) },
-		"emptyplan": func(a *actor, _ string) error { return a.say(acp.UpdatePlan()) },
-		"update": func(a *actor, arg string) error {
+		"own": func(a *actor, in input) error { return a.say(acp.ConfigUpdate(own(acp.SessionConfigValueID(in.all)))) },
+		"update": func(a *actor, in input) error {
 			var u acp.SessionUpdate
-			return errors.Join(json.Unmarshal([]byte(arg), &u), a.say(u))
+			return errors.Join(json.Unmarshal([]byte(in.all), &u), a.say(u))
 		},
-		"record": func(a *actor, arg string) error {
+		"record": func(a *actor, in input) error {
 			var u acp.SessionUpdate
-			return errors.Join(json.Unmarshal([]byte(arg), &u), a.session.Record(a.ctx, u))
+			return errors.Join(json.Unmarshal([]byte(in.all), &u), a.session.Record(a.ctx, u))
 		},
-		"select": func(a *actor, arg string) error {
-			id, value, _ := strings.Cut(arg, " ")
-			return a.session.SelectOption(a.ctx, acp.SessionConfigID(id), value)
+		"select": func(a *actor, in input) error {
+			return a.session.SelectOption(a.ctx, acp.SessionConfigID(in.first), in.rest)
 		},
 
 		// The state.
-		"count": func(a *actor, _ string) error { a.session.State.Prompts++; return a.session.SaveState(a.ctx) },
-		"add":   func(a *actor, _ string) error { a.session.State.Prompts++; a.session.State.Quoted += 2; return nil },
-		"state": func(a *actor, _ string) error {
+		"count": func(a *actor, _ input) error { a.session.State.Prompts++; return a.session.SaveState(a.ctx) },
+		"add":   func(a *actor, _ input) error { a.session.State.Prompts++; a.session.State.Quoted += 2; return nil },
+		"state": func(a *actor, _ input) error {
 			s := a.session.State
 			a.note("%d prompts, %d quoted, style %s, loud %v, model %s", s.Prompts, s.Quoted, s.Style, s.Loud, s.Model)
 			return nil
 		},
 
 		// Tool calls.
-		"call": func(a *actor, arg string) error {
-			id, rest, _ := strings.Cut(arg, " ")
-			title, options := callOptions(rest)
-			c, err := agentkit.StartToolCall(a.ctx, a.to, title, append(options, agentkit.WithToolCallID(acp.ToolCallID(id)))...)
+		"call": func(a *actor, in input) error {
+			title, options := callOptions(in.rest)
+			c, err := agentkit.StartToolCall(a.ctx, a.to, title, append(options, agentkit.WithToolCallID(acp.ToolCallID(in.first)))...)
 			if c != nil {
-				a.keep(id, c)
+				a.keep(in.first, c)
 			}
 			return err
 		},
-		"show": func(a *actor, arg string) error {
-			id, _, _ := strings.Cut(arg, " ")
-			a.note("the author knows %s", line(acp.NewSessionUpdateToolCall(call(a, id).State())))
+		"show": func(a *actor, in input) error {
+			a.note("the author knows %s", line(acp.NewSessionUpdateToolCall(call(a, in.first).State())))
 			return nil
 		},
-		"progress": func(a *actor, arg string) error {
-			id, text, _ := strings.Cut(arg, " ")
-			return call(a, id).Progress(repeated(text))
-		},
-		"diff": func(a *actor, arg string) error {
-			words := append(strings.Fields(arg), "", "")
+		"progress": func(a *actor, in input) error { return call(a, in.first).Progress(meant(in.rest)) },
+		"diff": func(a *actor, in input) error {
+			words := append(strings.Fields(in.all), "", "")
 			return call(a, words[0]).Diff(words[1], strings.TrimPrefix(words[2], "-"), words[3])
 		},
-		"change": func(a *actor, arg string) error {
-			id, rest, _ := strings.Cut(arg, " ")
-			title, options := callOptions(rest)
+		"change": func(a *actor, in input) error {
+			title, options := callOptions(in.rest)
 			if title != "" {
 				options = append(options, acp.WithTitle(title))
 			}
-			return call(a, id).Update(options...)
+			return call(a, in.first).Update(options...)
 		},
-		"done": func(a *actor, arg string) error {
-			id, rest, _ := strings.Cut(arg, " ")
-			_, options := callOptions(rest)
-			return call(a, id).Done(options...)
+		"done": func(a *actor, in input) error {
+			_, options := callOptions(in.rest)
+			return call(a, in.first).Done(options...)
 		},
-		"fail": func(a *actor, arg string) error {
-			id, why, _ := strings.Cut(arg, " ")
-			return call(a, id).Fail(a.why(why))
-		},
-		"finish": func(a *actor, arg string) error { // with End
-			id, why, _ := strings.Cut(arg, " ")
-			if err := call(a, id).End(a.why(why)); err != nil {
+		"fail": func(a *actor, in input) error { return call(a, in.first).Fail(a.why(in.rest)) },
+		"finish": func(a *actor, in input) error { // with End
+			if err := call(a, in.first).End(a.why(in.rest)); err != nil {
 				return ending{err: err}
 			}
 			return nil
 		},
-		"embed": func(a *actor, arg string) error { return call(a, arg).Terminal(terminal("t")) },
-		"drop":  func(a *actor, arg string) error { return call(a, arg).Close() },
-		"tool": func(a *actor, arg string) error { // with Turn.Tool
-			id, why, _ := strings.Cut(arg, " ")
-			do := func(*agentkit.ToolCall) error { return a.why(why) }
-			return a.turn.Tool(a.ctx, acp.ToolKindEdit, id, do, agentkit.WithToolCallID(acp.ToolCallID(id)))
+		"embed": func(a *actor, in input) error { return call(a, in.all).Terminal(terminal("t")) },
+		"drop":  func(a *actor, in input) error { return kept[io.Closer](a, in.all).Close() }, // a call, text or terminal
+		"tool": func(a *actor, in input) error { // with Turn.Tool
+			do := func(*agentkit.ToolCall) error { return a.why(in.rest) }
+			return a.turn.Tool(a.ctx, acp.ToolKindEdit, in.first, do, agentkit.WithToolCallID(acp.ToolCallID(in.first)))
 		},
-		"ask": func(a *actor, arg string) error {
-			words := strings.Fields(arg)
+		"ask": func(a *actor, in input) error {
+			words := strings.Fields(in.all)
 			var options []acp.PermissionOption
 			for _, kind := range words[1:] {
 				id, kind, _ := strings.Cut(kind, "=")
@@ -206,13 +212,13 @@ func init() {
 			}
 			return err
 		},
-		"askturn": func(a *actor, arg string) error { // with Turn.RequestPermission
-			_, err := a.turn.RequestPermission(a.ctx, acp.ToolCallRef(acp.ToolCallID(arg)), acp.AllowOnce("yes", "Yes"))
+		"askturn": func(a *actor, in input) error { // with Turn.RequestPermission
+			_, err := a.turn.RequestPermission(a.ctx, acp.ToolCallRef(acp.ToolCallID(in.all)), acp.AllowOnce("yes", "Yes"))
 			return err
 		},
 
-		"run": func(a *actor, arg string) error { // a command in a terminal of the client, for a time
-			words := append(strings.Fields(arg), "1h")
+		"run": func(a *actor, in input) error { // a command in a terminal of the client, for a time
+			words := append(strings.Fields(in.all), "1h")
 			ctx, cancel := context.WithTimeoutCause(a.ctx, must.Get(time.ParseDuration(words[2]))(a.t), errors.New("too late"))
 			defer cancel()
 			res, err := call(a, words[0]).Run(ctx, &acp.CreateTerminalRequest{Command: words[1]})
@@ -221,62 +227,42 @@ func init() {
 			}
 			return err
 		},
-		"took": func(a *actor, arg string) error {
-			name, program, _ := strings.Cut(arg, " ")
-			begun := time.Now()
-			_, err := a.answer(inside(program))
-			a.note("%s took %v", name, time.Since(begun))
-			return err
-		},
 
 		// Texts.
-		"write": func(a *actor, arg string) error {
-			id, text, _ := strings.Cut(arg, " ")
-			m := kept[*agentkit.Text](a, id)
+		"write": func(a *actor, in input) error {
+			m := kept[*agentkit.Text](a, in.first)
 			if m == nil {
 				m = agentkit.NewMessage(a.ctx, a.to)
-				a.keep(id, m)
+				a.keep(in.first, m)
 			}
-			if quoted, err := strconv.Unquote(text); err == nil {
-				text = quoted
-			}
-			_, err := m.WriteString(repeated(text))
+			_, err := m.WriteString(meant(in.rest))
 			return err
-		},
-		"closetext": func(a *actor, arg string) error {
-			m := kept[*agentkit.Text](a, arg)
-			return m.Close()
 		},
 
 		// What a turn has beside.
-		"atend": func(a *actor, arg string) error {
-			name, program, _ := strings.Cut(arg, " ")
-			a.keep(name, a.turn.AtEnd(func(ctx context.Context) error {
-				_, err := (&actor{author: a.author, ctx: ctx, session: a.session, turn: a.turn, to: a.turn}).answer(inside(program))
-				return err
-			}))
+		"atend": func(a *actor, in input) error {
+			a.keep(in.first, a.turn.AtEnd(func(ctx context.Context) error { return a.with(ctx, a.turn).do(in.rest) }))
 			return nil
 		},
-		"stop": func(a *actor, arg string) error {
-			stop := kept[func() bool](a, arg)
-			a.note("stopped %s: %v", arg, stop())
+		"stop": func(a *actor, in input) error {
+			a.note("stopped %s: %v", in.all, kept[func() bool](a, in.all)())
 			return nil
 		},
-		"atclose": func(a *actor, arg string) error {
+		"atclose": func(a *actor, in input) error {
 			s := a.session
 			s.AtClose(func() {
-				a.note("at close %s, with a context that is over: %v", arg, s.Context().Err() != nil)
-				if arg != "late" {
+				a.note("at close %s, with a context that is over: %v", in.all, s.Context().Err() != nil)
+				if in.all != "late" {
 					panic("others run all the same")
 				}
 			})
 			return nil
 		},
-		"over": func(a *actor, _ string) error {
+		"over": func(a *actor, _ input) error {
 			a.note("the session is over: %v", a.session.Context().Err() != nil)
 			return nil
 		},
-		"history": func(a *actor, _ string) error {
+		"history": func(a *actor, _ input) error {
 			for update, err := range a.session.History(a.ctx) {
 				if err != nil {
 					return err
@@ -285,14 +271,14 @@ func init() {
 			}
 			return nil
 		},
-		"messages": func(a *actor, _ string) error {
+		"messages": func(a *actor, _ input) error {
 			messages, err := a.session.Messages(a.ctx)
 			for _, text := range told(messages) {
 				a.note("%s", text)
 			}
 			return err
 		},
-		"next": func(a *actor, _ string) error { // waits for the next prompt and takes it
+		"next": func(a *actor, _ input) error { // waits for the next prompt and takes it
 			req, err := a.take()
 			if err != nil {
 				return err
@@ -300,64 +286,55 @@ func init() {
 			time.Sleep(time.Microsecond) // of the bubble: a message of the extension is answered
 			return a.say(acp.AgentMessageText("took " + agentkit.PromptText(req)))
 		},
-		"grab": func(a *actor, _ string) error { _, err := a.take(); return err }, // the same at once
-		"look": func(a *actor, _ string) error {
-			a.note("there is another prompt: %v", a.turn.NextPrompt() != nil)
-			return nil
-		},
-		"fork": func(a *actor, arg string) error {
-			name, from, _ := strings.Cut(arg, " ")
-			if from == "" {
-				from = string(a.turn.ID())
+		"grab": func(a *actor, _ input) error { _, err := a.take(); return err }, // the same at once
+		"fork": func(a *actor, in input) error {
+			if in.rest == "" {
+				in.rest = string(a.turn.ID())
 			}
-			res, err := a.sessions.Fork(a.ctx, a.turn.Conn(), acp.SessionID(from), &acp.NewSessionRequest{Cwd: "/fork"})
+			res, err := a.sessions.Fork(a.ctx, a.turn.Conn(), acp.SessionID(in.rest), &acp.NewSessionRequest{Cwd: "/fork"})
 			if err == nil {
-				a.name(name, res.SessionID)
+				a.name(in.first, res.SessionID)
 			}
 			return err
 		},
-		"steps": func(a *actor, arg string) error { // a plan: the names of its steps
-			a.keep("steps", a.turn.Plan(a.ctx, strings.Fields(arg)...))
+		"steps": func(a *actor, in input) error { // a plan: the names of its steps
+			a.keep("steps", a.turn.Plan(a.ctx, strings.Fields(in.all)...))
 			return nil
 		},
-		"step": func(a *actor, arg string) error {
-			n, why, _ := strings.Cut(arg, " ")
+		"step": func(a *actor, in input) error {
 			p := kept[*agentkit.Plan](a, "steps")
-			return p.Do(must.Get(strconv.Atoi(n))(a.t), func() error { return a.why(why) })
+			return p.Do(must.Get(strconv.Atoi(in.first))(a.t), func() error { return a.why(in.rest) })
 		},
-		"notify": func(a *actor, arg string) error {
-			title, more, _ := strings.Cut(arg, " ")
-			return a.turn.Notify(a.ctx, acp.Notice{Severity: acp.NoticeSeverityWarning, Title: title, Description: acp.Some(more)})
+		"notify": func(a *actor, in input) error {
+			return a.turn.Notify(a.ctx, acp.Notice{Severity: acp.NoticeSeverityWarning, Title: in.first, Description: acp.Some(in.rest)})
 		},
-		"compact": func(a *actor, arg string) error {
+		"compact": func(a *actor, in input) error {
 			return a.turn.Compact(a.ctx, func() (string, error) {
-				switch arg {
+				switch in.all {
 				case "fail":
 					return "", errors.New("too long")
 				case "wait":
 					<-a.ctx.Done()
 					return "", context.Cause(a.ctx)
 				}
-				return arg, nil
+				return in.all, nil
 			})
 		},
-		"subagent": func(a *actor, arg string) error {
-			title, program, _ := strings.Cut(arg, " ")
+		"subagent": func(a *actor, in input) error {
 			ctx, cancel := context.WithCancel(a.ctx)
 			defer cancel()
-			return a.turn.Subagent(ctx, title, "Helps", func(ctx context.Context, s *agentkit.Subagent[state]) error {
-				if program = inside(program); program == "give up" {
+			return a.turn.Subagent(ctx, in.first, "Helps", func(ctx context.Context, s *agentkit.Subagent[state]) error {
+				if in.rest == "{ give up }" {
 					cancel()
 				}
-				_, err := (&actor{author: a.author, ctx: ctx, session: a.session, turn: a.turn, to: s}).answer(program)
-				return err
+				return a.with(ctx, s).do(in.rest)
 			})
 		},
 
-		"stream": func(a *actor, arg string) error { // options, a colon, and what the attempts yield
-			options, program, ok := strings.Cut(arg, ": ")
+		"stream": func(a *actor, in input) error { // options, a colon, and what the attempts yield
+			options, program, ok := strings.Cut(in.all, ": ")
 			if !ok {
-				options, program = "", arg
+				options, program = "", in.all
 			}
 			opts := &agentkit.StreamOptions{}
 			for option := range strings.FieldsSeq(options) {
@@ -380,18 +357,18 @@ func init() {
 			a.note("%d attempts took %v", n, time.Since(begun).Round(time.Millisecond))
 			return err
 		},
-		"form": func(a *actor, _ string) error {
+		"form": func(a *actor, _ input) error {
 			_, err := a.to.(elicitor).ElicitForm(a.ctx, "form", acp.ElicitationSchema{})
 			return err
 		},
-		"url": func(a *actor, _ string) error {
+		"url": func(a *actor, _ input) error {
 			_, err := a.to.(elicitor).ElicitURL(a.ctx, "url", acp.ElicitationID(rand.Text()), "https://example.com")
 			return err
 		},
 
 		// Commands in terminals that the agent has itself.
-		"terminal": func(a *actor, arg string) error {
-			words := strings.SplitN(arg, " ", 3)
+		"terminal": func(a *actor, in input) error {
+			words := strings.SplitN(in.all, " ", 3)
 			terminal, err := call(a, words[0]).StartTerminal(words[2], "/w")
 			if err == nil {
 				a.keep(words[1], terminal)
@@ -399,100 +376,91 @@ func init() {
 			}
 			return err
 		},
-		"print": func(a *actor, arg string) error {
-			id, text, _ := strings.Cut(arg, " ")
-			if quoted, err := strconv.Unquote(text); err == nil {
-				text = quoted
-			}
-			n, err := screen(a, id).Write([]byte(text))
+		"print": func(a *actor, in input) error {
+			text := meant(in.rest)
+			n, err := screen(a, in.first).Write([]byte(text))
 			if err == nil && n != len(text) {
 				a.note("%d bytes of %d were written", n, len(text))
 			}
 			return err
 		},
-		"exit": func(a *actor, arg string) error {
-			id, code, _ := strings.Cut(arg, " ")
-			return screen(a, id).Exited(must.Get(strconv.Atoi(code))(a.t))
+		"exit": func(a *actor, in input) error {
+			return screen(a, in.first).Exited(must.Get(strconv.Atoi(in.rest))(a.t))
 		},
-		"off": func(a *actor, arg string) error { return screen(a, arg).Close() },
-		"cancellable": func(a *actor, arg string) error { // a call or a terminal; the action "cause" waits for its end
+		"cancellable": func(a *actor, in input) error { // a call or a terminal; the action "cause" waits for its end
 			ctx, err := kept[interface {
 				Cancellable() (context.Context, error)
-			}](a, arg).Cancellable()
+			}](a, in.all).Cancellable()
 			if err != nil {
 				return err
 			}
-			if before := kept[context.Context](a, "context of "+arg); before != nil && before != ctx {
+			if before := kept[context.Context](a, "context of "+in.all); before != nil && before != ctx {
 				return errors.New("another context")
 			}
-			a.keep("context of "+arg, ctx)
+			a.keep("context of "+in.all, ctx)
 			return nil
 		},
-		"cause": func(a *actor, arg string) error {
-			ctx := kept[context.Context](a, "context of "+arg)
+		"cause": func(a *actor, in input) error {
+			ctx := kept[context.Context](a, "context of "+in.all)
 			<-ctx.Done()
 			time.Sleep(time.Microsecond) // of the bubble: the request that has ended it is answered
-			a.note("%s ended: %v", arg, context.Cause(ctx))
+			a.note("%s ended: %v", in.all, context.Cause(ctx))
 			return nil
 		},
 
 		// Time, and the end.
-		"times": func(a *actor, arg string) error {
-			n, program, _ := strings.Cut(arg, " ")
-			for range must.Get(strconv.Atoi(n))(a.t) {
-				if _, err := a.answer(inside(program)); err != nil {
+		"times": func(a *actor, in input) error {
+			for range must.Get(strconv.Atoi(in.first))(a.t) {
+				if err := a.do(in.rest); err != nil {
 					return ending{err: err}
 				}
 			}
 			return nil
 		},
-		"sleep": func(a *actor, arg string) error { time.Sleep(must.Get(time.ParseDuration(arg))(a.t)); return nil },
-		"wait": func(a *actor, arg string) error { // until the client opens the gate, or the context has ended
+		"sleep": func(a *actor, in input) error { time.Sleep(must.Get(time.ParseDuration(in.all))(a.t)); return nil },
+		"wait": func(a *actor, in input) error { // until the client opens the gate, or the context has ended
 			select {
-			case <-a.gate(arg):
+			case <-a.gate(in.all):
 				return nil
 			case <-a.ctx.Done():
 				a.note("the turn ended: %v", context.Cause(a.ctx))
 				return ending{err: context.Cause(a.ctx)}
 			}
 		},
-		"hold":  func(a *actor, arg string) error { <-a.gate(arg); return nil },
-		"until": func(a *actor, _ string) error { <-a.ctx.Done(); return nil },
-		"later": func(a *actor, program string) error { // when the client opens the gate "later"
+		"hold":  func(a *actor, in input) error { <-a.gate(in.all); return nil },
+		"until": func(a *actor, _ input) error { <-a.ctx.Done(); return nil },
+		"later": func(a *actor, in input) error { // when the client opens the gate "later"
 			go func() {
 				<-a.gate("later")
-				if _, err := a.answer(inside(program)); err != nil {
+				if err := a.do(in.all); err != nil {
 					a.note("%v", err)
 				}
 			}()
 			return nil
 		},
-		"outlive": func(a *actor, _ string) error { a.ctx = context.WithoutCancel(a.ctx); return nil },
-		"soon": func(a *actor, _ string) error { // ends the context of what follows
+		"outlive": func(a *actor, _ input) error { a.ctx = context.WithoutCancel(a.ctx); return nil },
+		"soon": func(a *actor, _ input) error { // ends the context of what follows
 			ctx, cancel := context.WithCancelCause(a.ctx)
 			a.ctx = ctx
 			a.keep("soon", func() { cancel(errors.New("too slow")) })
 			return nil
 		},
-		"now": func(a *actor, _ string) error {
-			kept[func()](a, "soon")()
+		"now":    func(a *actor, _ input) error { kept[func()](a, "soon")(); return nil },
+		"disk":   func(a *actor, in input) error { a.store.set(in.all); return nil },
+		"logged": func(a *actor, in input) error { a.logged = in.all == "in"; return nil },
+		"refuse": func(a *actor, in input) error { a.refusal = in.all; return nil }, // what Open is asked
+		"reason": func(_ *actor, in input) error {
+			return ending{res: &acp.PromptResponse{StopReason: acp.StopReason(in.all)}}
+		},
+		"error": func(a *actor, in input) error { return ending{err: a.why(in.all)} },
+		"panic": func(_ *actor, in input) error { panic(in.all) },
+		"modes": func(a *actor, in input) error { a.modes = nil; a.set("modes "+in.all, ""); return nil },
+		"command": func(a *actor, in input) error { // of Open
+			a.opening.Commands = append(a.opening.Commands, acp.SlashCommand(in.all, "Of Open", "more"))
 			return nil
 		},
-		"disk":   func(a *actor, arg string) error { a.store.set(arg); return nil },
-		"logged": func(a *actor, arg string) error { a.logged = arg == "in"; return nil },
-		"refuse": func(a *actor, arg string) error { a.refusal = arg; return nil }, // what Open is asked
-		"reason": func(_ *actor, arg string) error {
-			return ending{res: &acp.PromptResponse{StopReason: acp.StopReason(arg)}}
-		},
-		"error": func(a *actor, arg string) error { return ending{err: a.why(arg)} },
-		"panic": func(_ *actor, arg string) error { panic(arg) },
-		"modes": func(a *actor, arg string) error { a.modes = nil; a.set("modes "+arg, ""); return nil },
-		"command": func(a *actor, arg string) error { // of Open
-			a.opening.Commands = append(a.opening.Commands, acp.SlashCommand(arg, "Of Open", "more"))
-			return nil
-		},
-		"brokencommand": func(a *actor, arg string) error {
-			a.opening.Commands = []acp.AvailableCommand{{Name: arg, Meta: acp.Meta{"x": json.RawMessage("{")}}}
+		"brokencommand": func(a *actor, in input) error {
+			a.opening.Commands = []acp.AvailableCommand{{Name: in.all, Meta: acp.Meta{"x": json.RawMessage("{")}}}
 			return nil
 		},
 	}
@@ -571,13 +539,11 @@ func (a *actor) take() (*acp.PromptRequest, error) {
 	}
 }
 
-// inside is a program in braces.
-func inside(program string) string {
-	return strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(program), "{"), "}"))
-}
-
-// repeated is a text, or "x*5" one that repeats x.
-func repeated(text string) string {
+// meant is a text as it is written: in quotes, as "x*5", which repeats x, or as it is.
+func meant(text string) string {
+	if quoted, err := strconv.Unquote(text); err == nil {
+		return quoted
+	}
 	if piece, times, ok := strings.Cut(text, "*"); ok {
 		if n, err := strconv.Atoi(times); err == nil {
 			return strings.Repeat(piece, n)

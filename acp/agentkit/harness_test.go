@@ -3,6 +3,7 @@ package agentkit_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/must"
+	"github.com/acpgo/sdk/internal/test/ways"
 )
 
 // state is the state of sessions in tests.
@@ -36,39 +38,9 @@ func (q *quoted) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// parrot repeats what it hears, word by word, and counts prompts.
-func parrot(store sessionstore.Store) agentkit.Config[state] {
-	return agentkit.Config[state]{
-		Store: store,
-		Open: func(_ context.Context, _ *agentkit.Session[state], o *agentkit.Opening) error {
-			o.Modes = []acp.SessionMode{{ID: "plain", Name: "Plain"}, {ID: "loud", Name: "Loud"}}
-			o.Commands = []acp.AvailableCommand{{Name: "shout", Description: "Shouts"}}
-			return nil
-		},
-		Prompt: func(ctx context.Context, t *agentkit.Turn[state], req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			t.State.Prompts++
-			if err := t.SaveState(ctx); err != nil {
-				return nil, err
-			}
-			text := agentkit.PromptText(req)
-			if t.Mode() == "loud" {
-				text = strings.ToUpper(text)
-			}
-			if err := t.Update(ctx, acp.AgentThoughtText("hm")); err != nil {
-				return nil, err
-			}
-			for _, word := range strings.SplitAfter(text, " ") {
-				if err := t.Update(ctx, acp.AgentMessageText(word)); err != nil {
-					return nil, err
-				}
-			}
-			if err := t.Update(ctx, acp.StartToolCall(acp.ToolCallID(fmt.Sprint("call-", t.State.Prompts)), "Count")); err != nil {
-				return nil, err
-			}
-			update := acp.UpdateToolCall(acp.ToolCallID(fmt.Sprint("call-", t.State.Prompts)), acp.WithStatus(acp.ToolCallStatusCompleted))
-			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, t.Update(ctx, update)
-		},
-	}
+// silent does nothing in a turn.
+func silent[S any](context.Context, *agentkit.Turn[S], *acp.PromptRequest) (*acp.PromptResponse, error) {
+	return nil, nil
 }
 
 // client is the other side, and what it received.
@@ -76,11 +48,11 @@ type client struct {
 	*acp.ClientConn
 
 	mu   sync.Mutex
-	told []string
+	told []acp.SessionUpdate
 }
 
-// heard returns what updates have said since the last call, one line each.
-func (c *client) heard() []string {
+// heard returns the updates since the last call.
+func (c *client) heard() []acp.SessionUpdate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	told := c.told
@@ -88,35 +60,21 @@ func (c *client) heard() []string {
 	return told
 }
 
-func (c *client) handlers() acp.ClientHandlers {
-	return acp.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.told = append(c.told, line(n.Update))
-			return nil
-		},
-		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
-			return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
-		},
-	}
-}
-
 // line is an update as tests compare it.
 func line(u acp.SessionUpdate) string {
-	text := func(c acp.ContentChunk) string {
-		if b, ok := c.Content.Variant.(*acp.ContentBlockText); ok {
+	text := func(block acp.ContentBlock) string {
+		if b, ok := block.Variant.(*acp.ContentBlockText); ok {
 			return short(b.Text)
 		}
-		return fmt.Sprintf("%T", c.Content.Variant)
+		return asJSON(block)
 	}
-	switch u := u.Variant.(type) {
+	switch u := u.Variant.(type) { // of others, their JSON
 	case *acp.SessionUpdateUserMessageChunk:
-		return "user: " + text(acp.ContentChunk(*u))
+		return "user: " + text(u.Content)
 	case *acp.SessionUpdateAgentMessageChunk:
-		return "agent: " + text(acp.ContentChunk(*u))
+		return "agent: " + text(u.Content)
 	case *acp.SessionUpdateAgentThoughtChunk:
-		return "thought: " + text(acp.ContentChunk(*u))
+		return "thought: " + text(u.Content)
 	case *acp.SessionUpdateToolCall:
 		known := acp.UpdateToolCall(u.ToolCallID, acp.WithStatus(u.Status), func(to *acp.ToolCallUpdate) {
 			if to.Title = acp.Some(u.Title); u.Kind != "" {
@@ -150,24 +108,16 @@ func line(u acp.SessionUpdate) string {
 		return fmt.Sprint("mode: ", u.CurrentModeID)
 	case *acp.SessionUpdateSessionInfoUpdate:
 		return fmt.Sprint("title: ", short(u.Title.Value()))
-	case *acp.SessionUpdateCompactionUpdate:
-		return fmt.Sprint("compaction: ", u.CompactionID, " ", u.Status)
-	case *acp.SessionUpdateCompactionSummaryChunk:
-		return fmt.Sprint("summary: ", u.CompactionID)
-	case *acp.SessionUpdateNotice:
-		return fmt.Sprintf("notice: %s %s", u.Title, u.Description.Value())
-	case *acp.SessionUpdatePlan:
-		var text strings.Builder
-		text.WriteString("plan:")
-		for _, e := range u.Entries {
-			text.WriteString(fmt.Sprintf(" %s (%s)", e.Content, e.Status))
-		}
-		return text.String()
-	case *acp.SessionUpdateSubagentUpdate:
-		state, _ := json.Marshal(u.State)
-		return fmt.Sprintf("subagent: %s %s may be cancelled: %v", u.Title.Value(), state, u.Capabilities.Present())
 	}
-	return fmt.Sprintf("%T", u.Variant)
+	return asJSON(u)
+}
+
+func asJSON(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
 }
 
 // callLine is what an update says of a tool call.
@@ -191,8 +141,7 @@ func callLine(u *acp.ToolCallUpdate) string {
 		parts = append(parts, "out "+string(u.RawOutput))
 	}
 	if u.Meta != nil {
-		meta, _ := json.Marshal(u.Meta)
-		parts = append(parts, string(meta))
+		parts = append(parts, asJSON(u.Meta))
 	}
 	return strings.Join(parts, " ")
 }
@@ -205,31 +154,24 @@ func short(text string) string {
 	return text
 }
 
-// connect connects a client to an agent in memory. Both end with the test, the client first.
-func connect[S any](t *testing.T, sessions *agentkit.Sessions[S], opts *acp.AgentOptions, tap *conformance.TapOptions) *client {
+// connect connects a client to an agent. Both end with the test, the client first.
+func connect[S any](t *testing.T, sessions *agentkit.Sessions[S]) *client {
 	t.Helper()
-	theirs, ours := acp.Pipe()
-	agent := must.Get(acp.StartAgent(t.Context(), theirs, sessions.Handlers(), sessions.Options(opts)))(t)
+	theirs, ours := ways.Pipe(t)
+	agent := must.Get(acp.StartAgent(t.Context(), theirs, sessions.Handlers(), sessions.Options(nil)))(t)
+	c := &client{}
+	handlers := acp.ClientHandlers{SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.told = append(c.told, n.Update)
+		return nil
+	}}
+	c.ClientConn = must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, nil), handlers, nil))(t)
 	t.Cleanup(func() {
-		if err := agent.Wait(); err != nil {
-			t.Errorf("the agent's connection: %v", err)
+		if err := errors.Join(c.Close(), agent.Wait()); err != nil {
+			t.Error(err)
 		}
 		sessions.Close()
-	})
-	return dial(t, ours, tap)
-}
-
-func dial(t *testing.T, transport acp.Transport, tap *conformance.TapOptions) *client {
-	t.Helper()
-	c := &client{}
-	conn := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, transport, tap), c.handlers(), &acp.ClientOptions{
-		Session: acp.ClientSessionCapabilities{Compaction: acp.Some(acp.CompactionCapabilities{})},
-	}))(t)
-	c.ClientConn = conn
-	t.Cleanup(func() {
-		if err := conn.Close(); err != nil {
-			t.Errorf("closing: %v", err)
-		}
 	})
 	return c
 }

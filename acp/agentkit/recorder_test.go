@@ -7,60 +7,31 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
-	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/must"
-	"github.com/acpgo/sdk/internal/test/ways"
 )
 
 // calls are tool calls as updates make them.
 type calls map[acp.ToolCallID]acp.ToolCall
 
-func (c calls) apply(update acp.SessionUpdate) {
-	switch u := update.Variant.(type) {
-	case *acp.SessionUpdateToolCall:
-		c[u.ToolCallID] = acp.ToolCall(*u)
-	case *acp.SessionUpdateToolCallUpdate:
-		call := c[u.ToolCallID]
-		call.ToolCallID = u.ToolCallID
-		call.Apply(acp.ToolCallUpdate(*u))
-		c[u.ToolCallID] = call
-	}
-}
-
-// watching connects a client that folds tool calls.
-func watching(t *testing.T, sessions *agentkit.Sessions[state]) (conn *acp.ClientConn, folded func() calls) {
-	t.Helper()
-	theirs, ours := ways.Pipe(t)
-	agent := must.Get(acp.StartAgent(t.Context(), theirs, sessions.Handlers(), sessions.Options(nil)))(t)
-	var mu sync.Mutex
+func folded(updates []acp.SessionUpdate) calls {
 	all := calls{}
-	conn = must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, nil), acp.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
-			mu.Lock()
-			defer mu.Unlock()
-			all.apply(n.Update)
-			return nil
-		},
-	}, nil))(t)
-	t.Cleanup(func() {
-		if err := errors.Join(conn.Close(), agent.Wait()); err != nil {
-			t.Error(err)
+	for _, update := range updates {
+		switch u := update.Variant.(type) {
+		case *acp.SessionUpdateToolCall:
+			all[u.ToolCallID] = acp.ToolCall(*u)
+		case *acp.SessionUpdateToolCallUpdate:
+			call := all[u.ToolCallID]
+			call.ToolCallID = u.ToolCallID
+			call.Apply(acp.ToolCallUpdate(*u))
+			all[u.ToolCallID] = call
 		}
-		sessions.Close()
-	})
-	return conn, func() calls {
-		mu.Lock()
-		defer mu.Unlock()
-		got := all
-		all = calls{}
-		return got
 	}
+	return all
 }
 
 // recorded calls do in a turn, and loads the session then, in which the client must see the same tool calls. It returns
@@ -68,16 +39,16 @@ func watching(t *testing.T, sessions *agentkit.Sessions[state]) (conn *acp.Clien
 func recorded(t *testing.T, do func(context.Context, *agentkit.Turn[state]) error) calls {
 	t.Helper()
 	store := open(t, t.TempDir())
-	conn, folded := watching(t, agentkit.NewSessions(agentkit.Config[state]{Store: store, Prompt: func(
+	c := connect(t, agentkit.NewSessions(agentkit.Config[state]{Store: store, Prompt: func(
 		ctx context.Context, turn *agentkit.Turn[state], _ *acp.PromptRequest,
 	) (*acp.PromptResponse, error) {
 		return nil, do(ctx, turn)
 	}}))
-	s := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
+	s := must.Get(c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
 	must.Get(s.Prompt(t.Context(), acp.TextBlock("go")))(t)
-	live := folded()
-	must.Get(conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
-	if loaded := folded(); !reflect.DeepEqual(live, loaded) {
+	live := folded(c.heard())
+	must.Get(c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
+	if loaded := folded(c.heard()); !reflect.DeepEqual(live, loaded) {
 		t.Errorf("live\n%.2000s\nloaded\n%.2000s", fmt.Sprint(live), fmt.Sprint(loaded))
 	}
 	return live

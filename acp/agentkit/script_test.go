@@ -236,14 +236,11 @@ func (p *player) act(text string) {
 		}
 	}
 	switch word {
-	case "sleep":
-		time.Sleep(must.Get(time.ParseDuration(arg))(p.t))
+	case "sleep", "disk":
+		p.agent.late(text)
 		return
 	case "open": // lets turns go on that wait for it
 		close(p.gate(arg))
-		return
-	case "disk":
-		p.store.set(arg)
 		return
 	case "stored": // what the store has of a session
 		for u, err := range p.store.Store.Updates(p.t.Context(), p.id(session)) {
@@ -271,9 +268,8 @@ func (p *player) act(text string) {
 	}
 	switch word {
 	case "connect":
-		m := w.first
 		p.mu.Lock()
-		w.heard = append(w.heard, m)
+		w.heard = append(w.heard, w.first)
 		p.mu.Unlock()
 	case "end":
 		w.end()
@@ -421,10 +417,14 @@ func (w *wire) read() {
 			return
 		}
 		var m message
-		if err := json.Unmarshal(line, &m); err != nil {
-			w.t.Error(err)
-		}
+		w.decode(line, &m)
 		w.hear(m)
+	}
+}
+
+func (w *wire) decode(data []byte, to any) {
+	if err := json.Unmarshal(data, to); err != nil {
+		w.t.Error(err)
 	}
 }
 
@@ -447,18 +447,14 @@ func (w *wire) hear(m message) {
 		text = w.result(m)
 	case acp.MethodSessionUpdate:
 		var n acp.SessionNotification
-		if err := json.Unmarshal(m.Params, &n); err != nil {
-			w.t.Error(err)
-		}
+		w.decode(m.Params, &n)
 		if u, ok := n.Update.Variant.(*acp.SessionUpdateSubagentUpdate); ok {
 			w.name("child", u.SessionID)
 		}
 		text = w.of(n.SessionID) + line(n.Update)
 	case acp.MethodRequestPermission:
 		var req acp.RequestPermissionRequest
-		if err := json.Unmarshal(m.Params, &req); err != nil {
-			w.t.Error(err)
-		}
+		w.decode(m.Params, &req)
 		options := make([]string, 0, len(req.Options))
 		for _, o := range req.Options {
 			options = append(options, fmt.Sprintf("%s (%s)", o.OptionID, o.Kind))
@@ -470,9 +466,7 @@ func (w *wire) hear(m message) {
 			SessionID acp.SessionID
 			Message   string
 		}
-		if err := json.Unmarshal(m.Params, &asked); err != nil {
-			w.t.Error(err)
-		}
+		w.decode(m.Params, &asked)
 		text = w.of(asked.SessionID) + "asked " + asked.Message
 	default:
 		text = m.Method
@@ -515,7 +509,7 @@ func (w *wire) terminal(m message) {
 		Command    string
 		TerminalID string
 	}
-	must.Do(w.t, json.Unmarshal(m.Params, &params))
+	w.decode(m.Params, &params)
 	command, id, _ := strings.Cut(params.TerminalID, "-")
 	result := any(struct{}{})
 	switch m.Method {
@@ -575,9 +569,7 @@ func (p *player) of(id acp.SessionID) string {
 // result is an answer of the agent.
 func (w *wire) result(m message) string {
 	var id int
-	if err := json.Unmarshal(m.ID, &id); err != nil {
-		w.t.Error(err)
-	}
+	w.decode(m.ID, &id)
 	w.mu.Lock()
 	r := w.sent[id]
 	w.mu.Unlock()
@@ -594,9 +586,7 @@ func (w *wire) result(m message) string {
 		NextCursor    string
 		Meta          acp.Meta `json:"_meta"`
 	}
-	if err := json.Unmarshal(m.Result, &res); err != nil {
-		w.t.Error(err)
-	}
+	w.decode(m.Result, &res)
 	var parts []string
 	switch r.word {
 	case "new", "fork", "load", "resume", "option":

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -18,59 +17,11 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// Prompts, modes and openings of many sessions at once.
-func TestManyAtOnce(t *testing.T) {
-	tier.Need(t, tier.Normal)
-	ctx := t.Context()
-	var mu sync.Mutex
-	var loaded []string
-	config := parrot(open(t, filepath.Join(t.TempDir(), "store")))
-	base := config.Open
-	config.WhileBusy = agentkit.Queue
-	config.Open = func(ctx context.Context, s *agentkit.Session[state], o *agentkit.Opening) error {
-		if o.Reason == agentkit.Loaded {
-			mu.Lock()
-			defer mu.Unlock()
-			loaded = append(loaded, fmt.Sprintf("%d prompts, mode %s", s.State.Prompts, o.Mode))
-		}
-		return base(ctx, s, o)
-	}
-	c := connect(t, agentkit.NewSessions(config), nil, tapped)
-	var group sync.WaitGroup
-	for range 8 {
-		group.Go(func() {
-			s, err := c.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/w"})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			var prompts sync.WaitGroup
-			for i := range 5 {
-				prompts.Go(func() {
-					if _, err := s.Prompt(ctx, acp.TextBlock(fmt.Sprint(i))); err != nil {
-						t.Error(err)
-					}
-				})
-				prompts.Go(func() {
-					if err := s.SetMode(ctx, "loud"); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			prompts.Wait()
-			if _, err := c.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	group.Wait()
-	wantLines(t, "loaded", loaded, strings.Split(strings.Repeat("5 prompts, mode loud;", 8), ";")[:8]...)
-}
-
-// atOnce plays a conversation whose actions do not wait for one another, and returns what came of it.
-func atOnce(t *testing.T, settings string, actions []string) (said []string) {
+// atOnce plays a conversation whose actions do not wait for one another, except the last ones, and returns what came of
+// it.
+func atOnce(t *testing.T, settings string, actions []string, last ...string) (said []string) {
 	t.Helper()
-	text := settings + "> new\n>& " + strings.Join(actions, "\n>& ") + "\n> sleep 1s\n"
+	text := settings + "> new\n>& " + strings.Join(actions, "\n>& ") + "\n> " + strings.Join(append([]string{"sleep 1s"}, last...), "\n> ") + "\n"
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		for line := range strings.Lines(perform(t, dir, text)) {
@@ -82,16 +33,30 @@ func atOnce(t *testing.T, settings string, actions []string) (said []string) {
 	return said[1:] // without the new session
 }
 
-// The order of turns is that of the messages, also when they come at once and their handlers race.
+// The order of turns is that of the messages, also when they come at once and their handlers race, with one another and
+// with changes of the mode. Nothing of the state is lost.
 func TestQueueOrderAtOnce(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	var prompts, want []string
-	for i := range 150 {
-		prompts = append(prompts, fmt.Sprintf("prompt#a%d say %d", i, i))
+	const n = 100
+	var actions, want []string
+	for i := range n {
+		actions = append(actions, fmt.Sprintf("prompt#a%d say %d; mode loud; count", i, i), "mode loud")
 		want = append(want, fmt.Sprintf("< agent: %d", i), fmt.Sprintf("< a%d: end_turn", i))
 	}
-	said := atOnce(t, "store\nbusy queue\nuntitled\nconfig {\"MaxWaiting\":200}\n", prompts)
-	wantLines(t, "what passed", said, want...)
+	settings := fmt.Sprintf("store\nbusy queue\nuntitled\nmodes plain loud\nconfig {\"MaxWaiting\":%d}\n", n)
+	said := atOnce(t, settings, actions, "close", "load", "prompt state")
+	var turns []string
+	for _, line := range said {
+		if strings.HasPrefix(line, "< a") && len(turns) < len(want) {
+			turns = append(turns, line)
+		}
+	}
+	wantLines(t, "what passed", turns, want...)
+	for _, line := range []string{"< load: mode loud of plain loud; options: mode=loud", fmt.Sprintf("- %d prompts, 0 quoted, style , loud false, model", n)} {
+		if !slices.Contains(said, line) {
+			t.Errorf("no line %q", line)
+		}
+	}
 }
 
 // Messages that a client sends right after the prompt, without waiting for answers, reach the turn in their order and
@@ -155,7 +120,7 @@ func TestPromptBehindAClose(t *testing.T) {
 func TestExtend(t *testing.T) {
 	var closed []string
 	sessions := agentkit.NewSessions(agentkit.Config[state]{
-		Prompt:    parrot(nil).Prompt,
+		Prompt:    silent[state],
 		WhileBusy: agentkit.Queue,
 		Close:     func(s *agentkit.Session[state]) { closed = append(closed, s.Cwd()) },
 		Extend: func(handlers *acp.AgentHandlers, opts *acp.AgentOptions) {
@@ -170,7 +135,7 @@ func TestExtend(t *testing.T) {
 	given := &acp.AgentOptions{Info: acp.Implementation{Name: "agent", Version: "1"}}
 	served := make(chan error, 1)
 	go func() { served <- sessions.Serve(context.Background(), theirs, given) }()
-	c := dial(t, ours, nil)
+	c := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, nil), acp.ClientHandlers{}, nil))(t)
 	told := c.Initialized()
 	if caps := told.AgentCapabilities; !caps.MCPCapabilities.HTTP || !caps.Auth.Logout.Present() || told.AgentInfo.Value().Version != "2" {
 		t.Errorf("advertised %+v", told)
@@ -183,14 +148,10 @@ func TestExtend(t *testing.T) {
 	wantLines(t, "closed", closed, "/w")
 }
 
-func silent(context.Context, *agentkit.Turn[any], *acp.PromptRequest) (*acp.PromptResponse, error) {
-	return nil, nil
-}
-
 // An author adds extensions with and without Steer, and the options of the sessions keep the author's.
 func TestExtensions(t *testing.T) {
 	for _, busy := range []agentkit.WhileBusy{agentkit.Refuse, agentkit.Steer} {
-		sessions := agentkit.NewSessions(agentkit.Config[any]{Prompt: silent, WhileBusy: busy})
+		sessions := agentkit.NewSessions(agentkit.Config[any]{Prompt: silent[any], WhileBusy: busy})
 		handlers := sessions.Handlers()
 		rpc.Handle(handlers.Extensions, "_own", func(context.Context, *acp.AgentConn, *struct{}) (*struct{}, error) { return &struct{}{}, nil })
 		near, far := acp.Pipe()
@@ -200,7 +161,7 @@ func TestExtensions(t *testing.T) {
 		must.Do(t, errors.Join(c.Close(), agent.Wait()))
 		sessions.Close()
 	}
-	sessions := agentkit.NewSessions(agentkit.Config[any]{Prompt: silent, Store: open(t, t.TempDir()), Fork: true})
+	sessions := agentkit.NewSessions(agentkit.Config[any]{Prompt: silent[any], Store: open(t, t.TempDir()), Fork: true})
 	_, far := acp.Pipe()
 	opts := &acp.AgentOptions{Experimental: acp.FeatureUsage}
 	if _, err := acp.StartAgent(t.Context(), far, sessions.Handlers(), opts); !errors.Is(err, acp.ErrExperimental) {
@@ -223,7 +184,7 @@ func TestWrongUses(t *testing.T) {
 					t.Errorf("taken: %+v", wrong)
 				}
 			}()
-			agentkit.NewSessions(agentkit.Config[any]{Prompt: silent, Commands: wrong})
+			agentkit.NewSessions(agentkit.Config[any]{Prompt: silent[any], Commands: wrong})
 		}()
 	}
 	var none *agentkit.Plan
@@ -231,13 +192,8 @@ func TestWrongUses(t *testing.T) {
 	if err := errors.Join(none.Start(0), none.Done(7)); err != nil || !errors.Is(none.Do(0, func() error { return broken }), broken) {
 		t.Error(err)
 	}
-	if _, err := agentkit.NewSessions(agentkit.Config[any]{Prompt: silent}).Fork(
+	if _, err := agentkit.NewSessions(agentkit.Config[any]{Prompt: silent[any]}).Fork(
 		t.Context(), (&acp.AgentSession{}).Conn(), "none", &acp.NewSessionRequest{}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("forked without a store: %v", err)
 	}
 }
-
-// tapped has the rules that these tests break.
-var tapped = &conformance.TapOptions{Accept: map[string]string{
-	"PRM-15": "prompts that come while one runs are what is tested",
-}}

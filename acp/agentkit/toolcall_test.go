@@ -295,7 +295,7 @@ func TestTerminalOutputIsBounded(t *testing.T) {
 			return nil
 		})
 	}})
-	c := connect(t, sessions, nil, nil)
+	c := connect(t, sessions)
 	session := must.Get(c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
 	must.Get(session.Prompt(t.Context(), acp.TextBlock("go")))(t)
 	if n := len(c.heard()); n < 100 || n > 400 {

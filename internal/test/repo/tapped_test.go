@@ -43,7 +43,6 @@ var untapped = map[string]string{
 	"acp/acpv2/checks_test.go TestLoginsAreChecked":        "nothing is sent",
 	"acp/experimental_test.go TestProxy":                   "the schema says nothing of messages between proxies as a client or an agent sees them",
 
-	"acp/agentkit/harness_test.go connect":                                  "the client's end is tapped",
 	"acp/agentkit/settings_test.go start":                                   "the client's end is tapped",
 	"acp/acpv2/translate/programs_test.go hostedAgent":                      "its callers tap",
 	"acp/acpv2/translate/programs_test.go agent":                            "its callers tap",
