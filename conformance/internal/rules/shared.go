@@ -148,7 +148,7 @@ var messageKinds = []string{"user_message", "user_message_chunk", "agent_message
 // checkReused reports an update of a message of earlier work: its id should be a new one.
 func checkReused(e *judge.Event) {
 	id := e.Text("update", "messageId")
-	if e.Session == nil || id == "" {
+	if e.Session == nil {
 		return
 	}
 	m := e.MessageOf(e.Session, id, e.Update)
