@@ -131,7 +131,7 @@ func changedAlone(when func(*state, *line) bool) fault {
 			panic(err)
 		}
 		options, err := json.Marshal(slices.DeleteFunc(result.ConfigOptions, func(o map[string]json.RawMessage) bool {
-			return string(o["id"]) != string(set.ConfigID)
+			return string(o["id"])+string(o["configId"]) != string(set.ConfigID) // of version 1 or 2
 		}))
 		if err != nil {
 			panic(err)
