@@ -18,51 +18,6 @@ import (
 
 const answer1 = `{"protocolVersion":1,"agentCapabilities":{"_later":{"a":[1.0,1e2]}}}`
 
-// Nothing is started before the first initialize. What comes before it is refused.
-func TestStart(t *testing.T) {
-	connected := 0
-	agent := inMemory(t, "agent", func(s rpc.Stream) error {
-		for {
-			line, err := s.Read()
-			if err != nil {
-				return nil
-			}
-			var m message
-			if err := json.Unmarshal(line, &m); err != nil {
-				return err
-			}
-			if err := s.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%q}`, m.ID, m.Method)); err != nil {
-				return err
-			}
-		}
-	})
-	inner := agent.Transport
-	agent.Transport = transport(func(ctx context.Context) (rpc.Stream, error) {
-		connected++
-		return inner.Connect(ctx)
-	})
-	e, ended := runRaw(t, nil, &agent)
-	e.send(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{}}`, `{"jsonrpc":"2.0","method":"session/cancel","params":{}}`)
-	e.want(`{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"not initialized"}}`)
-	if connected != 0 {
-		t.Error("the agent was started before initialize")
-	}
-	for id := range 3 { // the first one starts it
-		e.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"initialize","params":{}}`, id))
-		e.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":"initialize"}`, id))
-	}
-	if connected != 1 {
-		t.Errorf("the agent was started %d times", connected)
-	}
-	must.Do(t, e.Close())
-	must.Do(t, <-ended)
-}
-
-// transport is a function that connects.
-type transport func(context.Context) (rpc.Stream, error)
-
-func (f transport) Connect(ctx context.Context) (rpc.Stream, error) { return f(ctx) }
-
 // Over a hop with an envelope, parameters, results and errors are the same bytes, and so is the _meta inside. That of the
 // envelope stays behind.
 func TestExactValues(t *testing.T) {
@@ -103,45 +58,8 @@ func TestExactValues(t *testing.T) {
 	}
 }
 
-// Updates arrive in order, and before the answer of their prompt.
-func TestOrder(t *testing.T) {
-	updates := tier.Pick(500, 1000, 2500, 5000)
-	components := []conduct.Component{inMemory(t, "P0", passOn), inMemory(t, "P1", passOn), inMemory(t, "P2", passOn)}
-	agent := inMemory(t, "agent", func(s rpc.Stream) error {
-		for {
-			line, err := s.Read()
-			if err != nil {
-				return nil
-			}
-			var m message
-			if err := json.Unmarshal(line, &m); err != nil {
-				return err
-			}
-			if m.Method == "session/prompt" {
-				for i := range updates {
-					if err := s.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"session/update","params":{"n":%d}}`, i)); err != nil {
-						return err
-					}
-				}
-			}
-			if err := s.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":1}}`, m.ID)); err != nil {
-				return err
-			}
-		}
-	})
-	client, ended := runRaw(t, components, &agent)
-	client.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`)
-	client.want(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}`)
-	client.send(`{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{}}`)
-	for i := range updates {
-		client.want(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"n":%d}}`, i))
-	}
-	client.want(`{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":1}}`)
-	client.Close()
-	must.Do(t, <-ended)
-}
-
-// Requests in both directions, and the client's cancellation, pass through 0 to 3 proxies.
+// Updates, in order and before the answer, requests in both directions, and the client's cancellation pass through 0 to 3
+// proxies.
 func TestThrough(t *testing.T) {
 	for n := range 4 {
 		var proxies []conduct.Component
@@ -168,12 +86,16 @@ func TestNesting(t *testing.T) {
 	converse(t, []conduct.Component{inMemory(t, "P0", passOn), c, inMemory(t, "P4", passOn)})
 }
 
-// converse has a raw client and agent talk through proxies: updates, requests in both directions, cancellation.
+// converse has a raw client and agent talk through proxies: many updates, requests in both directions, cancellation.
 func converse(t *testing.T, proxies []conduct.Component) {
 	t.Helper()
 	ours, theirs := rpc.Pipe()
 	client, ended := runRaw(t, proxies, &conduct.Component{Transport: ours})
 	agent := newEnd(t, "agent", theirs)
+	type message struct {
+		ID, Params json.RawMessage
+		Method     string
+	}
 	receive := func(e *end, method string) (id string, m message) {
 		t.Helper()
 		must.Do(t, json.Unmarshal([]byte(e.next()), &m))
@@ -191,8 +113,14 @@ func converse(t *testing.T, proxies []conduct.Component) {
 	if string(m.Params) != `{"n":12345678901234567890}` {
 		t.Errorf("params %s", m.Params)
 	}
-	agent.send(`{"jsonrpc":"2.0","method":"session/update","params":{"u":1}}`, `{"jsonrpc":"2.0","id":"q","method":"session/request_permission","params":[]}`)
-	client.want(`{"jsonrpc":"2.0","method":"session/update","params":{"u":1}}`)
+	updates := tier.Pick(500, 1000, 2500, 5000)
+	for n := range updates {
+		agent.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"n":%d}}`, n))
+	}
+	agent.send(`{"jsonrpc":"2.0","id":"q","method":"session/request_permission","params":[]}`)
+	for n := range updates {
+		client.want(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"n":%d}}`, n))
+	}
 	question, _ := receive(client, "session/request_permission")
 	client.send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"p"}}`)
 	_, m = receive(agent, "$/cancel_request")

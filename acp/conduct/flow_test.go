@@ -64,13 +64,12 @@ func TestBothDirectionsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const all = 50 // 5 MB
 		c := start(t, 1, true, nil)
-		c.initialize(answer1)
+		go passOn(c.components[0])
+		c.client.send(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)
+		c.components[1].want(`{"jsonrpc":"2.0","id":2,"method":"initialize"}`)
+		c.components[1].send(`{"jsonrpc":"2.0","id":2,"result":{}}`)
+		c.client.want(`{"jsonrpc":"2.0","id":1,"result":{}}`)
 		go echo(c.components[1])
-		go func() {
-			if err := passOn(c.components[0]); err != nil {
-				t.Error(err)
-			}
-		}()
 		for n := range all {
 			c.client.send(big(n))
 		}

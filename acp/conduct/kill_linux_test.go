@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -22,6 +23,12 @@ import (
 	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
+
+// exampleCommand is the reference agent as a component.
+func exampleCommand(t *testing.T) conduct.Component {
+	t.Helper()
+	return conduct.Component{Name: "agent", Transport: started(exec.Command(exampleAgent, "-state", t.TempDir()))}
+}
 
 // running are the processes of components and those that these have started, but for what has ended and nobody has waited
 // for.

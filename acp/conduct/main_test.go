@@ -3,10 +3,8 @@ package conduct_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -14,10 +12,12 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
 	"github.com/acpgo/sdk/acp/conduct"
+	"github.com/acpgo/sdk/acp/proxy"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/test/buildtest"
 	"github.com/acpgo/sdk/internal/test/must"
@@ -136,85 +136,16 @@ func inMemory(t *testing.T, name string, run func(rpc.Stream) error) conduct.Com
 	return conduct.Component{Name: name, Transport: ours}
 }
 
-// message is a JSON-RPC message.
-type message struct {
-	JSONRPC string          `json:"jsonrpc"`
-	ID      json.RawMessage `json:"id,omitempty"`
-	Method  string          `json:"method,omitempty"`
-	Params  json.RawMessage `json:"params,omitempty"`
-	Result  json.RawMessage `json:"result,omitempty"`
-	Error   json.RawMessage `json:"error,omitempty"`
+// passOn is a proxy that changes nothing.
+func passOn(stream rpc.Stream) error {
+	up := transport(func(context.Context) (rpc.Stream, error) { return stream, nil })
+	return proxy.Serve(context.Background(), up, nil, proxy.Hooks{}, nil)
 }
 
-// passOn is a proxy that changes nothing. It knows nothing of this library but the framing.
-func passOn(stream rpc.Stream) error {
-	asked := map[string]json.RawMessage{} // the ids of requests that were passed on, by its own
-	own := map[string]string{}            // the reverse
-	last := 0
-	for {
-		line, err := stream.Read()
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		var m, out message
-		if err := json.Unmarshal(line, &m); err != nil {
-			return err
-		}
-		out.JSONRPC = "2.0"
-		switch {
-		case m.Method == "":
-			out.ID, out.Result, out.Error = asked[string(m.ID)], m.Result, m.Error
-			delete(asked, string(m.ID))
-			delete(own, string(out.ID))
-			if bytes.Contains(line, []byte(`"result":null`)) {
-				out.Result = json.RawMessage("null") // encoding/json takes it for nothing
-			}
-		case m.Method == "$/cancel_request":
-			var p struct{ RequestID json.RawMessage }
-			if err := json.Unmarshal(m.Params, &p); err != nil {
-				return err
-			}
-			id, pending := own[string(p.RequestID)]
-			if !pending {
-				continue
-			}
-			out.Method, out.Params = m.Method, json.RawMessage(`{"requestId":`+id+`}`)
-		case m.Method == "proxy/successor":
-			var inner message
-			if err := json.Unmarshal(m.Params, &inner); err != nil {
-				return err
-			}
-			out.Method, out.Params = inner.Method, inner.Params
-		default:
-			inner := struct {
-				Method string          `json:"method"`
-				Params json.RawMessage `json:"params,omitempty"`
-			}{m.Method, m.Params}
-			if m.Method == "proxy/initialize" {
-				inner.Method = "initialize"
-			}
-			out.Method = "proxy/successor"
-			if out.Params, err = json.Marshal(inner); err != nil {
-				return err
-			}
-		}
-		if m.Method != "" && m.ID != nil {
-			last++
-			id := fmt.Sprint(last)
-			out.ID = json.RawMessage(id)
-			asked[id], own[string(m.ID)] = m.ID, id
-		}
-		text, err := json.Marshal(out)
-		if err != nil {
-			return err
-		}
-		if err := stream.Write(text); err != nil {
-			return nil // the conductor has ended
-		}
-	}
-}
+// transport is a function that connects.
+type transport func(context.Context) (rpc.Stream, error)
+
+func (f transport) Connect(ctx context.Context) (rpc.Stream, error) { return f(ctx) }
 
 // end is the other end of a connection of a conductor, for raw lines.
 type end struct {
@@ -286,6 +217,7 @@ type chain struct {
 	ended      chan error
 	log        lockedBuffer
 	lastID     int // of initialize
+	started    atomic.Int32
 }
 
 // lockedBuffer is a bytes.Buffer for several goroutines.
@@ -313,7 +245,10 @@ func start(t *testing.T, proxies int, agent bool, o *conduct.Options) *chain {
 	add := func(place, name string) conduct.Component {
 		ours, theirs := rpc.Pipe()
 		c.components = append(c.components, newEnd(t, place, theirs))
-		return conduct.Component{Name: name, Transport: ours}
+		return conduct.Component{Name: name, Transport: transport(func(ctx context.Context) (rpc.Stream, error) {
+			c.started.Add(1)
+			return ours.Connect(ctx)
+		})}
 	}
 	var all []conduct.Component
 	for i := range proxies {

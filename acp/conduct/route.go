@@ -241,7 +241,7 @@ func (c *chain) forward(p *port, line []byte, m *wire.Message) {
 	if c.options.Trace != nil {
 		c.traceMessage(p, &out, sent)
 	}
-	asIs := !out.wrapped && len(out.method) > 0 && len(m.Method) > 0 && &out.method[0] == &m.Method[0]
+	asIs := !out.wrapped && len(out.method) > 0 && &out.method[0] == &m.Method[0]
 	c.append(p, out.to, func(dst []byte) []byte {
 		switch {
 		case asIs && !request:

@@ -25,6 +25,7 @@ import (
 //	agent <- MESSAGE       an end gets exactly this line, or any line if none is given
 //	agent <~ TEXT          an end gets a line that contains a text
 //	init RESULT            initialize passes through the chain
+//	started 2              so many components were started
 //	wait 9s                time passes
 //	client ends            the client ends its input
 //	over ERROR             the client gets no more, and the chain ends, with this error if one is given
@@ -110,6 +111,10 @@ func (s *script) play(text string) {
 			s.t.Fatal(err)
 		}
 		time.Sleep(d)
+	case "started":
+		if n := strconv.Itoa(int(c.started.Load())); n != rest {
+			s.t.Errorf("%s components were started", n)
+		}
 	case "log":
 		synctest.Wait()
 		contains(s.t, c.log.String(), rest)
