@@ -246,7 +246,8 @@ func reopened(t *testing.T, stream string, fails bool) (waits []time.Duration, t
 
 // TestErrorsKeepSecrets: what a server says is in errors as one line, without what the client sent to get access.
 func TestErrorsKeepSecrets(t *testing.T) {
-	const token, key, inURL, password = "tok~secret/1=", "key-secret-2", "url-secret-3", "pass-secret-4"
+	// The key has the least length that counts.
+	const token, key, inURL, password = "tok~secret/1=", "8-secret", "url-secret-3", "pass-secret-4"
 	const text = "refused\n\x1b[2J\u202eagent good"
 	const maxText = 1 << 10
 	// Each server repeats what it was sent.
