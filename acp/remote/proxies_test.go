@@ -4,6 +4,7 @@ package remote_test
 // Times are a fifteenth: proxies cut what is idle for 4 s, and the server keeps alive every second.
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -32,6 +33,7 @@ import (
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/actor"
 	"github.com/acpgo/sdk/internal/test/must"
 )
 
@@ -92,7 +94,9 @@ type proxied struct {
 	address string // the proxy's
 	token   string // what is behind s3cret in that of the client
 	trust   *x509.CertPool
-	prompts atomic.Int64 // that the agents got
+	state   string       // the directory of those of the agents
+	prompts atomic.Int64 // that they got
+	slow    atomic.Bool  // the user takes longer to answer than the proxy waits
 	servers []*remote.Server
 }
 
@@ -101,7 +105,7 @@ type proxied struct {
 func behind(t *testing.T, keepAlive time.Duration, servers int, configure func(address, dir string, upstreams []string) *exec.Cmd) *proxied {
 	t.Helper()
 	t.Parallel() // most of the time nothing happens
-	p := &proxied{t: t}
+	p := &proxied{t: t, state: t.TempDir()}
 	var upstreams []string
 	for range servers {
 		upstreams = append(upstreams, p.serve(keepAlive))
@@ -184,65 +188,30 @@ func (p *proxied) serve(keepAlive time.Duration) (address string) {
 	return listener.Addr().String()
 }
 
-// agent asks for a permission and for a file, and says them; a prompt "silent" ends only after some time, "many" has many
-// updates, and a long one is counted.
-func (p *proxied) agent(ctx context.Context, transport rpc.Transport, _ *remote.Peer) error {
-	sessions := 0
-	return acp.ServeAgent(ctx, transport, acp.AgentHandlers{
-		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
-			sessions++
-			return &acp.NewSessionResponse{SessionID: acp.SessionID(fmt.Sprint("s", sessions))}, nil
-		},
-		Prompt: func(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+// agent is the scripted agent; the prompts that it gets are counted.
+func (p *proxied) agent(ctx context.Context, transport rpc.Transport, peer *remote.Peer) error {
+	stream, err := transport.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	counted := rpc.Wrap(stream, rpc.Wrapper{Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
+		line, err := next()
+		if bytes.Contains(line, []byte(`"method":"session/prompt"`)) {
 			p.prompts.Add(1)
-			text := req.Prompt[0].Text()
-			said := text
-			switch {
-			case len(text) > 1000:
-				said = fmt.Sprint(len(text))
-			case text == "silent":
-				select {
-				case <-time.After(2 * idleCut):
-				case <-ctx.Done():
-					return &acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
-				}
-			case text == "many":
-				for n := range 1000 {
-					if err := session.Update(ctx, acp.AgentMessageText(fmt.Sprintf("%d,", n))); err != nil {
-						return nil, err
-					}
-				}
-			case text == "wait":
-				if err := session.Update(ctx, acp.AgentMessageText("waiting")); err != nil {
-					return nil, err
-				}
-				<-ctx.Done()
-				return &acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
-			default:
-				call := fmt.Sprint(p.prompts.Load())
-				if err := session.Update(ctx, acp.StartToolCall(acp.ToolCallID(call), "Read", acp.WithStatus(acp.ToolCallStatusInProgress))); err != nil {
-					return nil, err
-				}
-				allowed, err := session.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: acp.ToolCallID(call)}, acp.PermissionOption{
-					OptionID: "yes", Name: "Yes", Kind: acp.PermissionOptionKindAllowOnce,
-				})
-				if err != nil {
-					return nil, err
-				}
-				file, err := session.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: "/notes.txt"})
-				if err != nil {
-					return nil, err
-				}
-				if err := session.Update(ctx, acp.UpdateToolCall(acp.ToolCallID(call), acp.WithStatus(acp.ToolCallStatusCompleted))); err != nil {
-					return nil, err
-				}
-				_, yes := allowed.Variant.(*acp.RequestPermissionOutcomeSelected)
-				said = fmt.Sprintf("%v %s", yes, file.Content)
-			}
-			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, session.Update(ctx, acp.AgentMessageText(said))
-		},
-	}, &acp.AgentOptions{Info: acp.Implementation{Name: "agent", Version: "1.0.0"}})
+		}
+		return line, err
+	}})
+	agent, err := actor.NewAgent(actor.AgentOptions{State: filepath.Join(p.state, peer.ConnectionID)})
+	if err != nil {
+		return err
+	}
+	return errors.Join(agent.Serve(ctx, opened{counted}), agent.Close())
 }
+
+// opened is a transport that is connected.
+type opened struct{ rpc.Stream }
+
+func (o opened) Connect(context.Context) (rpc.Stream, error) { return o.Stream, nil }
 
 // client makes requests to the proxy by the name that it has.
 func (p *proxied) client() *http.Client {
@@ -269,7 +238,7 @@ func (p *proxied) url(scheme string) string {
 	return scheme + "://" + net.JoinHostPort(proxyHost, port) + remote.DefaultPath
 }
 
-// connect connects a client. It allows everything, and has a file.
+// connect connects a client. It has a file, and allows everything, in a slow turn only after some time.
 func (p *proxied) connect(scheme string, o remote.DialOptions, expect ...string) (conn *acp.ClientConn, gaps *atomic.Int64) {
 	p.t.Helper()
 	gaps = new(atomic.Int64)
@@ -280,7 +249,13 @@ func (p *proxied) connect(scheme string, o remote.DialOptions, expect ...string)
 		return http.Header{"Authorization": {"Bearer s3cret" + token}}, nil
 	}
 	conn = must.Get(acp.Connect(p.t.Context(), conformance.Tap(p.t, conformance.Client, remote.Dial(p.url(scheme), &o), &conformance.TapOptions{Expect: expect}), acp.ClientHandlers{
-		RequestPermission: func(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+		RequestPermission: func(ctx context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			if p.slow.Load() {
+				select {
+				case <-time.After(2 * idleCut):
+				case <-ctx.Done():
+				}
+			}
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(req.Options[0].OptionID)}, nil
 		},
 		ReadTextFile: func(context.Context, *acp.ClientSession, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
@@ -291,14 +266,19 @@ func (p *proxied) connect(scheme string, o remote.DialOptions, expect ...string)
 	return conn, gaps
 }
 
-// say has a turn, and returns what the agent says in it.
+// These prompts let the agent read a file, ask, and write until the turn is cancelled.
+const (
+	reading = "read notes.txt"
+	asking  = "permission"
+	endless = "Write a very long story."
+)
+
+// say has a turn, and returns what the agent says in it. An endless turn is cancelled.
 func say(ctx context.Context, session *acp.ClientSession, text string) (said string, err error) {
 	turn := session.Stream(ctx, acp.TextBlock(text))
 	for update := range turn.Updates() {
-		if part := update.AgentText(); part != "" {
-			if said += part; part == "waiting" {
-				turn.Cancel()
-			}
+		if said += update.AgentText(); said != "" && text == endless {
+			turn.Cancel()
 		}
 	}
 	res, err := turn.Result()
@@ -318,22 +298,20 @@ func (p *proxied) drive(t *testing.T, scheme string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var many strings.Builder
-	for n := range 1000 {
-		fmt.Fprintf(&many, "%d,", n)
-	}
+	answered := func(prompt string) string { return "You said: " + prompt + " end_turn" }
+	many := strings.Repeat("six words are in one update. ", 1000)
 	long := strings.Repeat("x", proxyMessage-1000)
-	turns := []struct{ prompt, want string }{
-		{"read", "true Buy milk. end_turn"}, {"many", many.String() + "many end_turn"}, {"silent", "silent end_turn"},
-		{long, fmt.Sprint(len(long), " end_turn")}, {"wait", "waiting cancelled"}, {"read", "true Buy milk. end_turn"},
-	}
-	for _, turn := range turns {
-		if said, err := say(t.Context(), session, turn.prompt); err != nil || said != turn.want {
-			t.Errorf("%.20s: %.200q, %v, want %.200q", turn.prompt, said, err, turn.want)
+	prompts := []string{reading, asking, many, long, endless, reading}
+	for i, prompt := range prompts {
+		p.slow.Store(i == 1)
+		said, err := say(t.Context(), session, prompt)
+		ends := strings.HasSuffix(said, " cancelled")
+		if err != nil || prompt == endless && !ends || prompt != endless && said != answered(prompt) {
+			t.Errorf("%.20s: %.200q, %v", prompt, said, err)
 		}
 	}
-	if n := p.prompts.Load() - before; n != int64(len(turns)) {
-		t.Errorf("the agent got %d prompts of %d", n, len(turns))
+	if n := p.prompts.Load() - before; n != int64(len(prompts)) {
+		t.Errorf("the agent got %d prompts of %d", n, len(prompts))
 	}
 	if n := gaps.Load(); n > 0 {
 		t.Errorf("streams were lost %d times", n)
@@ -441,11 +419,12 @@ func TestProxy_NginxCuts(t *testing.T) {
 		}
 		conn, gaps := p.connect(scheme, remote.DialOptions{KeepAlive: -1}, expect...)
 		session := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"}))(t)
-		said, err := say(t.Context(), session, "silent")
+		p.slow.Store(true)
+		said, err := say(t.Context(), session, asking)
 		switch {
 		case scheme == "wss" && err == nil:
 			t.Errorf("an idle WebSocket was not cut")
-		case scheme == "https" && (err != nil || said != "silent end_turn" || gaps.Load() == 0):
+		case scheme == "https" && (err != nil || said != "You said: permission end_turn" || gaps.Load() == 0):
 			t.Errorf("over HTTP the turn must go on: %q, %v, %d gaps", said, err, gaps.Load())
 		}
 		t.Logf("%s: %q, %v, %d gaps", scheme, said, err, gaps.Load())
@@ -475,7 +454,7 @@ func affinity(t *testing.T, proxy func(address, dir string, upstreams []string) 
 		p.token = fmt.Sprint("-", n)
 		conn, _ := p.connect("https", remote.DialOptions{})
 		session := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"}))(t)
-		if said, err := say(t.Context(), session, "read"); err != nil || said != "true Buy milk. end_turn" {
+		if said, err := say(t.Context(), session, reading); err != nil || said != "You said: read notes.txt end_turn" {
 			t.Errorf("%q, %v", said, err)
 		}
 	}

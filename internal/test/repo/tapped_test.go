@@ -52,7 +52,6 @@ var untapped = map[string]string{
 	"acp/reconnect/client_test.go TestMain":                                 "a process of its own; the client's end is tapped",
 	"acp/launch/main_test.go agent":                                         "a process of its own, which is examined and not judged",
 	"acp/reconnect/client_test.go transport":                                "the client's end is tapped",
-	"acp/remote/proxies_test.go agent":                                      "the client's end is tapped",
 	"acp/remote/server_websocket_test.go TestREM72_PermissionOfALostClient": "its client is lost in a turn",
 	"cmd/acp/doctor_test.go TestDoctorAtURL":                                "the agent is examined and not judged",
 	"cmd/acp/internal/talk/talk_test.go":                                    "the client judges the connection itself, and open fails a test for a finding",
