@@ -20,7 +20,7 @@ func TestShelf(t *testing.T) {
 		if s.put(short, len(short)) {
 			t.Error("it takes a short buffer")
 		}
-		if !s.put(long, 100) || taken(0) {
+		if !s.put(long, bigBuffer/2) || taken(0) {
 			t.Error("it keeps a long buffer, although no long message has come")
 		}
 		s.put(long, len(long))

@@ -127,6 +127,7 @@ func FuzzEnvelope(f *testing.F) {
 	}
 	for _, id := range []string{`0`, `00`, `01`, `-0`, `-1`, `1.0`, `1e2`, ``, `null`, `"7"`, `999999999999999999`, `9223372036854775807`, `9223372036854775808`} {
 		f.Add([]byte(`{"jsonrpc":"2.0","id":`+id+`,"method":"m","params":{}}`), false)
+		f.Add([]byte(`{"jsonrpc":"2.0","id":`+id+`,"result":1}`), false)
 	}
 	f.Fuzz(func(t *testing.T, line []byte, noise bool) {
 		if bytes.ContainsRune(line, '\n') || blank(line) {
@@ -142,6 +143,9 @@ func FuzzEnvelope(f *testing.F) {
 		default:
 			if len(h.methods) > 0 || len(h.invalid) != 1 {
 				t.Fatalf("%q: handled as %q, and reported as %v", line, h.methods, h.invalid)
+			}
+			if errors.Is(h.invalid[0], ErrPeerComplains) && !bytes.Contains(line, []byte("error")) && !bytes.Contains(line, []byte(`\u`)) {
+				t.Fatalf("%q: reported as %v", line, h.invalid)
 			}
 		}
 		switch want.Kind {
