@@ -55,7 +55,7 @@ func corpus(t *testing.T) []published {
 	if tier.Current() < tier.Full {
 		return out
 	}
-	shared := filepath.Join(sharedFolder(), "schemas")
+	shared := filepath.Join(gentest.SharedFolder(t), "schemas")
 	paths := glob(t, shared, "*/schema.json")
 	for _, path := range paths {
 		add(shared, path, false, true)
@@ -64,18 +64,6 @@ func corpus(t *testing.T) []published {
 		t.Logf("no schemas in %s: set ACP_SHARED", shared)
 	}
 	return out
-}
-
-// sharedFolder returns the folder in ACP_SHARED. A relative path starts at the module's root.
-func sharedFolder() string {
-	root := os.Getenv("ACP_SHARED")
-	if root == "" {
-		root = "../shared"
-	}
-	if !filepath.IsAbs(root) {
-		root = filepath.Join("..", root)
-	}
-	return root
 }
 
 func glob(t *testing.T, dir, pattern string) []string {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/internal/gen/api"
+	"github.com/acpgo/sdk/internal/test/gentest"
 	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -110,7 +111,7 @@ var published1 = regexp.MustCompile(`(?m)^\| (\S+) \| (v1|v1-unstable) \| (\d{4}
 // yearOfSchemas returns the releases of the last year, followed by the schemas of this repository.
 func yearOfSchemas(t *testing.T) []release {
 	t.Helper()
-	dir := filepath.Join(sharedFolder(), "schemas")
+	dir := filepath.Join(gentest.SharedFolder(t), "schemas")
 	list, err := os.ReadFile(filepath.Join(dir, "README.md"))
 	if err != nil {
 		return nil

@@ -32,7 +32,7 @@ const (
 // agrees with a validator about values. None takes long.
 func TestRandomSchemas(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	mixer := must.Get(sample.NewMixer("testdata/constructs/*.json"))(t)
+	mixer := sample.NewMixer(t, "testdata/constructs/*.json")
 	r := &randomSchemas{t, mixer, newChecker(t), map[string]int{}}
 	count := cmp.Or(*schemaCount, tier.Pick(0, 12, 80, 4000))
 	for done := 0; done < count; done += inProgram {
@@ -196,7 +196,7 @@ func (v *trial) compare(o outcome) error {
 // FuzzSchema generates code for any document. The document is refused with a place in it, or becomes Go code that
 // type-checks.
 func FuzzSchema(f *testing.F) {
-	mixer := must.Get(sample.NewMixer("testdata/constructs/*.json"))(f)
+	mixer := sample.NewMixer(f, "testdata/constructs/*.json")
 	for seed := range uint64(20) {
 		f.Add(sample.DocumentOf(mixer.Definitions(seed, "")))
 	}

@@ -619,7 +619,7 @@ func (c *Conn) dispatchResponse(line []byte, env *envelope) (libraryID uint64, o
 	if ours && call != nil {
 		delete(c.calls, call.id)
 	}
-	late := ours && n > 0 && n <= c.lastCall
+	late := ours && n <= c.lastCall
 	c.mu.Unlock()
 	switch {
 	case ours && call != nil:

@@ -28,7 +28,7 @@ func TestVerdicts(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	valid, invalid, skipped := 0, 0, 0
 	count := cmp.Or(*schemaCount, tier.Pick(0, 40, 300, 4000))
-	mixer := must.Get(sample.NewMixer("../../../gen/testdata/constructs/*.json"))(t)
+	mixer := sample.NewMixer(t, "../../../gen/testdata/constructs/*.json")
 	for seed := range uint64(count) {
 		seed += *schemaSeed
 		document := sample.DocumentOf(mixer.Definitions(seed, ""))

@@ -3,8 +3,10 @@ package gentest
 // The example messages of the protocol's pages. They are not in the repository but in the folder that ACP_SHARED names.
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -12,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/codec"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/sample"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -21,37 +24,23 @@ import (
 func Shared(t *testing.T, name string) string {
 	t.Helper()
 	tier.Need(t, tier.Full)
-	root := os.Getenv("ACP_SHARED")
-	if root == "" {
-		root = filepath.Join("..", "shared")
-	}
-	if !filepath.IsAbs(root) {
-		root = filepath.Join(moduleRoot(t), root)
-	}
-	dir := filepath.Join(root, name)
+	dir := filepath.Join(SharedFolder(t), name)
 	if _, err := os.Stat(dir); err != nil {
 		t.Skipf("skipped: no %s: set ACP_SHARED", dir)
 	}
 	return dir
 }
 
-// moduleRoot is the folder of go.mod. A test runs in that of its package.
-func moduleRoot(t *testing.T) string {
+// SharedFolder returns the folder that ACP_SHARED names, which need not be there. A relative path begins at the module,
+// in a folder of which a test runs.
+func SharedFolder(t *testing.T) string {
 	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
+	root := cmp.Or(os.Getenv("ACP_SHARED"), filepath.Join("..", "shared"))
+	if filepath.IsAbs(root) {
+		return root
 	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			t.Fatal("not in a module")
-		}
-		dir = parent
-	}
+	module := must.Get(exec.Command("go", "env", "GOMOD").Output())(t)
+	return filepath.Join(filepath.Dir(string(module)), root)
 }
 
 // Before lists the example messages of version 1 on the page about migration to version 2.
@@ -76,14 +65,8 @@ func (p *Package) documented(t *testing.T) {
 // logs how many messages there were.
 func Examples(t *testing.T, dir string, version int, f func(t *testing.T, definition string, data []byte)) {
 	t.Helper()
-	index, err := os.ReadFile(filepath.Join(dir, "index.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var entries []struct{ Name, Group, Kind, Definition, Valid string }
-	if err := json.Unmarshal(index, &entries); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(must.Get(os.ReadFile(filepath.Join(dir, "index.json")))(t), &entries))
 	ran := 0
 	for _, e := range entries {
 		of := 1
@@ -95,33 +78,18 @@ func Examples(t *testing.T, dir string, version int, f func(t *testing.T, defini
 		}
 		ran++
 		t.Run(e.Name, func(t *testing.T) {
-			data, err := payload(filepath.Join(dir, e.Name+".json"), e.Kind)
-			if err != nil {
-				t.Fatal(err)
+			var m struct{ Params, Result json.RawMessage }
+			must.Do(t, json.Unmarshal(must.Get(os.ReadFile(filepath.Join(dir, e.Name+".json")))(t), &m))
+			if e.Kind == "response" {
+				m.Params = m.Result
 			}
-			f(t, e.Definition, data)
+			f(t, e.Definition, m.Params)
 		})
 	}
 	t.Logf("ran %d messages of version %d, of %d in all", ran, version, len(entries))
 	if ran == 0 {
 		t.Error("the folder holds no messages of this version")
 	}
-}
-
-// payload is what a message carries: parameters, or a result.
-func payload(path, kind string) (json.RawMessage, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var m struct{ Params, Result json.RawMessage }
-	if err := json.Unmarshal(text, &m); err != nil {
-		return nil, err
-	}
-	if kind == "response" {
-		return m.Result, nil
-	}
-	return m.Params, nil
 }
 
 // ComesOutTheSame decodes and encodes a value of the definition, and compares the two, except for what was
@@ -154,10 +122,7 @@ type Reading struct {
 func Read(t *testing.T, s *sample.Schema, definitions map[string]func() any, readings []Reading) {
 	t.Helper()
 	for _, r := range readings {
-		v, err := sample.Parse([]byte(r.Text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(sample.Parse([]byte(r.Text)))(t)
 		if valid := s.Valid(r.Definition, v); valid != (r.Read && !r.Lenient) {
 			t.Errorf("%s: the schema's valid of %s is %v", r.Definition, r.Text, valid)
 		}

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/codec"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/sample"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -64,10 +65,7 @@ func (p *Package) schema(t *testing.T) *sample.Schema {
 	if s, ok := loaded.Load(p.Schema); ok {
 		return s.(*sample.Schema)
 	}
-	s, err := sample.Load(p.Schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(sample.Load(p.Schema))(t)
 	loaded.Store(p.Schema, s)
 	return s
 }
@@ -235,9 +233,7 @@ func (p *Package) incomplete(t *testing.T) {
 			t.Errorf("the zero value: %s, %v", marshal(v), err)
 		}
 		full := p.Definitions[definition]()
-		if err := codec.Unmarshal(marshal(sample.NewFullMaker(s, seed).Value(definition)), full); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, codec.Unmarshal(marshal(sample.NewFullMaker(s, seed).Value(definition)), full))
 		whole := reflect.ValueOf(full).Elem()
 		if whole.Kind() != reflect.Struct || !whole.FieldByName("Variant").IsValid() {
 			return

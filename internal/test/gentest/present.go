@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/codec"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // envelopes are the definitions for which no type is generated: those of whole messages and what only they
@@ -102,9 +103,7 @@ func (p *Package) readDefinitions(t *testing.T) map[string]definition {
 	var doc struct {
 		Defs map[string]definition `json:"$defs"`
 	}
-	if err := json.Unmarshal([]byte(p.Schema), &doc); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(p.Schema), &doc))
 	return doc.Defs
 }
 
@@ -145,10 +144,7 @@ func (p *Package) hasDefinitions(t *testing.T) {
 // hasMethods requires that the package in the working folder has a name, a handler and a call for each
 // method. A method that is both request and notification counts twice.
 func (p *Package) hasMethods(t *testing.T) {
-	constants, err := os.ReadFile("methods_gen.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	constants := must.Get(os.ReadFile("methods_gen.go"))(t)
 	schema := p.readDefinitions(t)
 	count := 0
 	for _, name := range slices.Sorted(maps.Keys(schema)) {

@@ -1,14 +1,15 @@
 package sample
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // A Mixer makes schemas from parts of others.
@@ -16,20 +17,17 @@ type Mixer struct{ all []map[string]any }
 
 // NewMixer returns a mixer of the definitions in files such as those of gen/testdata/constructs, except those for whose
 // values a validator cannot be asked.
-func NewMixer(pattern string) (*Mixer, error) {
+func NewMixer(tb testing.TB, pattern string) *Mixer {
+	tb.Helper()
 	paths, err := filepath.Glob(pattern)
 	if err != nil || len(paths) == 0 {
-		return nil, fmt.Errorf("no constructs in %s: %w", pattern, err)
+		tb.Fatalf("no constructs in %s: %v", pattern, err)
 	}
 	m := &Mixer{}
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
+		list, err := Parse(must.Get(os.ReadFile(path))(tb))
 		if err != nil {
-			return nil, err
-		}
-		list, err := Parse(text)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			tb.Fatalf("%s: %v", path, err)
 		}
 		for _, construct := range listOf(list) {
 			construct, _ := construct.(map[string]any)
@@ -38,7 +36,7 @@ func NewMixer(pattern string) (*Mixer, error) {
 			}
 		}
 	}
-	return m, nil
+	return m
 }
 
 // Definitions returns the definitions of two constructs in which a few schemas, or keywords of schemas, are those of
@@ -69,11 +67,7 @@ func (m *Mixer) Definitions(seed uint64, prefix string) map[string]any {
 
 // DocumentOf returns a document with the given definitions.
 func DocumentOf(definitions map[string]any) []byte {
-	out, err := json.Marshal(map[string]any{"$defs": definitions})
-	if err != nil {
-		panic(err) // made of JSON values
-	}
-	return out
+	return []byte(show(map[string]any{"$defs": definitions}))
 }
 
 // renamed returns a copy of a schema that refers to definitions with the prefix. It has no methods, which must be
