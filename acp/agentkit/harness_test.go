@@ -76,21 +76,11 @@ func line(u acp.SessionUpdate) string {
 	case *acp.SessionUpdateAgentThoughtChunk:
 		return "thought: " + text(u.Content)
 	case *acp.SessionUpdateToolCall:
-		known := acp.UpdateToolCall(u.ToolCallID, acp.WithStatus(u.Status), func(to *acp.ToolCallUpdate) {
-			if to.Title = acp.Some(u.Title); u.Kind != "" {
-				to.Kind = acp.Some(u.Kind)
-			}
-			if len(u.Content) > 0 {
-				to.Content = acp.Some(u.Content)
-			}
-			if len(u.Locations) > 0 {
-				to.Locations = acp.Some(u.Locations)
-			}
-			to.Name, to.RawInput, to.RawOutput, to.Meta = u.Name, u.RawInput, u.RawOutput, u.Meta
-		})
-		return line(known)
+		return callLine(acp.ToolCall(*u), len(u.Content) > 0)
 	case *acp.SessionUpdateToolCallUpdate:
-		return callLine((*acp.ToolCallUpdate)(u))
+		said := acp.ToolCall{ToolCallID: u.ToolCallID}
+		said.Apply(acp.ToolCallUpdate(*u))
+		return callLine(said, u.Content.Present())
 	case *acp.SessionUpdateAvailableCommandsUpdate:
 		return fmt.Sprint("commands: ", len(u.AvailableCommands))
 	case *acp.SessionUpdateConfigOptionUpdate:
@@ -120,19 +110,19 @@ func asJSON(v any) string {
 	return string(data)
 }
 
-// callLine is what an update says of a tool call.
-func callLine(u *acp.ToolCallUpdate) string {
+// callLine is what is said of a tool call, perhaps of its content.
+func callLine(u acp.ToolCall, content bool) string {
 	parts := []string{fmt.Sprint("call: ", u.ToolCallID)}
-	for _, part := range []string{u.Title.Value(), string(u.Status.Value()), string(u.Kind.Value()), u.Name.Value()} {
+	for _, part := range []string{u.Title, string(u.Status), string(u.Kind), u.Name.Value()} {
 		if part != "" {
 			parts = append(parts, part)
 		}
 	}
-	for _, l := range u.Locations.Value() {
+	for _, l := range u.Locations {
 		parts = append(parts, fmt.Sprint("at ", l.Path, ":", l.Line.Value()))
 	}
-	if content, ok := u.Content.Get(); ok {
-		parts = append(parts, fmt.Sprintf("shows %q", shows(acp.ToolCall{Content: content})))
+	if content {
+		parts = append(parts, fmt.Sprintf("shows %q", shows(u)))
 	}
 	if u.RawInput != nil {
 		parts = append(parts, "in "+string(u.RawInput))
