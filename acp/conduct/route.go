@@ -17,7 +17,7 @@ const (
 	methodInitialize      = "initialize"
 	methodProxyInitialize = "proxy/initialize"
 	methodSuccessor       = "proxy/successor"
-	methodCancel          = "$/cancel_request"
+	methodCancel          = wire.MethodCancelRequest
 )
 
 // call is a request on one hop: it was received from a port, and sent to another one.
@@ -452,9 +452,8 @@ func (c *chain) wrap(out outgoing, wrapped bool) (outgoing, *wire.Error) {
 
 // cancel passes on the cancellation of a request from p: as that of the conductor's own request at the next hop.
 func (c *chain) cancel(p *port, m *wire.Message) {
-	var id rpc.ID
-	raw := c.member(m.Params, "requestId")
-	if raw == nil || codec.Unmarshal(raw, &id) != nil {
+	id, ok := wire.CancelledID(c.inside, m.Params)
+	if !ok {
 		c.reject(p, m, refusal(rpc.ErrInvalidParams, "requestId is not an id"))
 		return
 	}
