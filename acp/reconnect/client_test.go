@@ -288,21 +288,44 @@ func same(t *testing.T, got []string, want ...string) {
 	}
 }
 
+// start connects a client to an agent in this process.
 func start(t *testing.T, a *agent, h acp.ClientHandlers, options *reconnect.Options) (*reconnect.Client, *events) {
 	t.Helper()
-	if options == nil {
-		options = &reconnect.Options{}
-	}
+	t.Cleanup(a.running.Wait)
+	return tappedClient(t, a.transport, h, &acp.ClientOptions{Conn: quiet(), Experimental: a.features}, options)
+}
+
+// tappedClient connects a client, whose events are collected, and closes it in the end.
+func tappedClient(t *testing.T, to func(context.Context) (acp.Transport, error), h acp.ClientHandlers, opts *acp.ClientOptions, options *reconnect.Options) (*reconnect.Client, *events) {
+	t.Helper()
 	ev := newEvents()
-	options.Notify = ev.notify
-	c := must.Get(reconnect.Connect(t.Context(), tapped(t, a.transport), h, &acp.ClientOptions{Conn: quiet(), Experimental: a.features}, options))(t)
+	all := reconnect.Options{}
+	if options != nil {
+		all = *options
+	}
+	notify := all.Notify
+	all.Notify = func(ctx context.Context, e reconnect.Event) {
+		if notify != nil {
+			notify(ctx, e)
+		}
+		ev.notify(ctx, e)
+	}
+	c := must.Get(reconnect.Connect(t.Context(), tapped(t, to), h, opts, &all))(t)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
-		a.running.Wait()
 	})
 	return c, ev
+}
+
+// process connects to this program as an agent of a kind.
+func process(kind string) func(context.Context) (acp.Transport, error) {
+	return func(context.Context) (acp.Transport, error) {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "ACP_TEST_AGENT="+kind)
+		return acp.Command(cmd), nil
+	}
 }
 
 var folder = &acp.NewSessionRequest{
@@ -350,14 +373,11 @@ func TestREM70_Resume(t *testing.T) {
 func TestREM70_Load(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &agent{loads: true}
-		ev := newEvents()
-		handlers := acp.ClientHandlers{SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error {
+		var ev *events
+		c, ev := start(t, a, acp.ClientHandlers{SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error {
 			ev.notify(t.Context(), reconnect.Event{Kind: 100})
 			return nil
-		}}
-		c := must.Get(reconnect.Connect(t.Context(), tapped(t, a.transport), handlers, &acp.ClientOptions{Conn: quiet()}, &reconnect.Options{Notify: ev.notify}))(t)
-		defer a.running.Wait()
-		defer c.Close()
+		}}, nil)
 		must.Get(c.NewSession(t.Context(), folder))(t)
 		a.kill()
 		kinds, _ := ev.until(t, reconnect.Restored, "")
@@ -482,13 +502,12 @@ func TestCallsThatWouldWaitForThemselves(t *testing.T) {
 				refused[where] = true
 			}
 		}
-		ev := newEvents()
-		c, err := reconnect.Connect(t.Context(), tapped(t, a.transport), acp.ClientHandlers{
+		c, ev := start(t, a, acp.ClientHandlers{
 			SessionUpdate: func(ctx context.Context, _ *acp.ClientSession, _ *acp.SessionNotification) error {
 				try("handler")(ctx)
 				return nil
 			},
-		}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Options{
+		}, &reconnect.Options{
 			Connected: func(ctx context.Context, _ *acp.ClientConn) error {
 				try("Connected")(ctx)
 				return nil
@@ -501,17 +520,9 @@ func TestCallsThatWouldWaitForThemselves(t *testing.T) {
 				if e.Kind == reconnect.Lost {
 					try("Notify")(ctx)
 				}
-				ev.notify(ctx, e)
 			},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer a.running.Wait()
-		defer c.Close()
-		if s, err = c.NewSession(t.Context(), folder); err != nil {
-			t.Fatal(err)
-		}
+		s = must.Get(c.NewSession(t.Context(), folder))(t)
 		first = false
 		a.kill()
 		ev.until(t, reconnect.Restored, "")
@@ -726,24 +737,15 @@ func TestREM70_CrashLoop(t *testing.T) {
 // TestREM70_Subprocess: the process dies within a turn, and another one continues with the session.
 func TestREM70_Subprocess(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	ev := newEvents()
 	updates := make(chan struct{}, 10)
-	c, err := reconnect.Connect(t.Context(), tapped(t, func(context.Context) (acp.Transport, error) {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), "ACP_TEST_AGENT=1")
-		return acp.Command(cmd), nil
-	}), acp.ClientHandlers{
+	c, ev := tappedClient(t, process("1"), acp.ClientHandlers{
 		SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error {
 			updates <- struct{}{}
 			return nil
 		},
-	}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Options{MinBackoff: time.Millisecond, Notify: ev.notify})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Options{MinBackoff: time.Millisecond})
 	s := must.Get(c.NewSession(t.Context(), folder))(t)
-	_, err = s.Prompt(t.Context(), acp.TextBlock("die"))
+	_, err := s.Prompt(t.Context(), acp.TextBlock("die"))
 	if exit, ok := errors.AsType[*rpc.ExitError](err); !ok || exit.State.ExitCode() != 3 {
 		t.Errorf("got %v", err)
 	}
@@ -798,10 +800,8 @@ func TestREM70_Remote(t *testing.T) {
 				ReopenTime: 100 * time.Millisecond,
 				Logger:     slog.New(slog.DiscardHandler),
 			})
-			ev := newEvents()
-			c := must.Get(reconnect.Connect(t.Context(), tapped(t, func(context.Context) (acp.Transport, error) { return transport, nil }),
-				acp.ClientHandlers{}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Options{MinBackoff: 20 * time.Millisecond, Notify: ev.notify}))(t)
-			defer c.Close()
+			c, ev := tappedClient(t, func(context.Context) (acp.Transport, error) { return transport, nil },
+				acp.ClientHandlers{}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Options{MinBackoff: 20 * time.Millisecond})
 			s := must.Get(c.NewSession(t.Context(), folder))(t)
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()

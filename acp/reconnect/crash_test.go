@@ -5,8 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -81,11 +79,7 @@ func TestREM71_CrashLoopTransports(t *testing.T) {
 			t.Parallel()
 			var transport func(context.Context) (acp.Transport, error)
 			if way == "subprocess" {
-				transport = func(context.Context) (acp.Transport, error) {
-					cmd := exec.Command(os.Args[0])
-					cmd.Env = append(os.Environ(), "ACP_TEST_AGENT=dies")
-					return acp.Command(cmd), nil
-				}
+				transport = process("dies")
 			} else {
 				logger := slog.New(slog.DiscardHandler)
 				server := remote.Handler(func(ctx context.Context, t rpc.Transport, _ *remote.Peer) error {
@@ -99,13 +93,10 @@ func TestREM71_CrashLoopTransports(t *testing.T) {
 				dial := remote.Dial(way+strings.TrimPrefix(srv.URL, "http"), &remote.DialOptions{MinBackoff: time.Millisecond, ReopenTime: 50 * time.Millisecond, Logger: logger})
 				transport = func(context.Context) (acp.Transport, error) { return dial, nil }
 			}
-			ev := newEvents()
 			var restored sync.WaitGroup
-			c := must.Get(reconnect.Connect(t.Context(), tapped(t, transport), acp.ClientHandlers{}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Options{
+			c, ev := tappedClient(t, transport, acp.ClientHandlers{}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Options{
 				MinBackoff: time.Millisecond, MaxBackoff: time.Minute, Budget: budget,
-				Notify: ev.notify,
-			}))(t)
-			defer c.Close()
+			})
 			defer restored.Wait()
 			losses := 0
 			for over := false; !over; {
@@ -137,13 +128,8 @@ func TestREM71_CrashLoopTransports(t *testing.T) {
 // TestREM70_PoisonedSession: a session whose history kills the agent is given up after some tries, and the others continue.
 func TestREM70_PoisonedSession(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	ev := newEvents()
-	c := must.Get(reconnect.Connect(t.Context(), tapped(t, func(context.Context) (acp.Transport, error) {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), "ACP_TEST_AGENT=poisoned")
-		return acp.Command(cmd), nil
-	}), acp.ClientHandlers{}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Options{MinBackoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond, Notify: ev.notify}))(t)
-	defer c.Close()
+	c, ev := tappedClient(t, process("poisoned"), acp.ClientHandlers{}, &acp.ClientOptions{Conn: quiet()},
+		&reconnect.Options{MinBackoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond})
 	poison := must.Get(c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/poison"}))(t)
 	good := must.Get(c.NewSession(t.Context(), folder))(t)
 	if _, err := good.Prompt(t.Context(), acp.TextBlock("die")); !errors.Is(err, acp.ErrClosed) {

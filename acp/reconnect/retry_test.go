@@ -285,10 +285,9 @@ func TestUnsentPrompt(t *testing.T) {
 			}
 			return next(ctx)
 		}
-		c := must.Get(reconnect.Connect(t.Context(), tapped(t, a.transport), acp.ClientHandlers{}, opts, nil))(t)
+		t.Cleanup(a.running.Wait)
+		c, _ := tappedClient(t, a.transport, acp.ClientHandlers{}, opts, nil)
 		s := must.Get(c.NewSession(t.Context(), folder))(t)
 		must.Get(s.Prompt(t.Context(), acp.TextBlock("go")))(t)
-		must.Do(t, c.Close())
-		a.running.Wait()
 	})
 }
