@@ -449,7 +449,9 @@ func TestSoak(t *testing.T) {
 	cells(func(s *storm, way, side string) { all = append(all, cell{s, way, side}) })
 	for _, way := range allWays {
 		// What is kept forever exists from now on, and what is not is gone at the end of the subtest.
-		t.Run("first/"+way, func(t *testing.T) { storms[0].weather(t, way, "agent") })
+		for _, side := range []string{"agent", "client"} {
+			t.Run("first/"+way+"/"+side, func(t *testing.T) { storms[0].weather(t, way, side) })
+		}
 	}
 	before := left()
 	var rest atomic.Bool
