@@ -66,7 +66,7 @@ func TestChosenRules(t *testing.T) {
 // TestJudgeForgets shows that the memory of a judge of an endless connection is bounded, and that a judge which has
 // forgotten something does not assume that it never happened.
 func TestJudgeForgets(t *testing.T) {
-	tier.Need(t, tier.Normal)
+	tier.Need(t, tier.Full)
 	j := conformance.NewJudge(nil, nil)
 	judge := func(direction conformance.Direction, format string, args ...any) {
 		t.Helper()
@@ -94,9 +94,9 @@ func TestJudgeForgets(t *testing.T) {
 		session(i)
 		turn(i, i)
 	}
-	turn(sessions, 0)                            // a session that was forgotten
-	turn(sessions+1, sessions-1)                 // one that was not
-	turns := tier.Pick(0, 6_000, 20_000, 20_000) // the first fill all tables
+	turn(sessions, 0)                       // a session that was forgotten
+	turn(sessions+1, sessions-1)            // one that was not
+	turns := tier.Pick(0, 0, 6_000, 20_000) // the first fill all tables
 	for i := range turns {
 		turn(sessions+2+i, sessions-1)
 	}

@@ -24,7 +24,7 @@ import (
 // TestLinear shows that the time for a message of testdata/growing.txtar does not grow faster than the message.
 func TestLinear(t *testing.T) {
 	skipUnderRace(t)
-	tier.Need(t, tier.Normal)
+	tier.Need(t, tier.Full)
 	const small, factor = 500, 16
 	archive := must.Get(txtar.ParseFile("testdata/growing.txtar"))(t)
 	repeated := regexp.MustCompile("⟨([^⟩]*)⟩")

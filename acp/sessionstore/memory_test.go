@@ -24,7 +24,7 @@ func TestMemory(t *testing.T) {
 }
 
 func TestMemoryIsBounded(t *testing.T) {
-	tier.Need(t, tier.Normal)
+	tier.Need(t, tier.Full)
 	store := sessionstore.Memories()("")
 	create(t, store, "s")
 	create(t, store, "t")

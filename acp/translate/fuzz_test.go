@@ -14,6 +14,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/sample"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // player plays the sides of a connection with random messages, and keeps accounts of what comes out.
@@ -358,6 +359,7 @@ func FuzzHostile(f *testing.F) {
 
 // TestBounded lets a peer send as much as it can of everything that is remembered.
 func TestBounded(t *testing.T) {
+	tier.Need(t, tier.Full)
 	for _, agent := range []int{1, 2} {
 		p := newPlayer(t, agent, 1)
 		p.lenient = true

@@ -23,7 +23,7 @@ import (
 // TestLayers checks that the files of packages that declare layers use each other in only one direction, so that a file
 // can be read with only those below it. A few files may form a circle where a package says so.
 func TestLayers(t *testing.T) {
-	tier.Need(t, tier.Normal)
+	tier.Need(t, tier.Full)
 	circles := map[string]int{
 		"acp": 4, "acp/acpv2": 4, "acp/agentkit": 6, "acp/translate": 4, "acp/registry": 4, "acp/remote": 1, "internal/engine": 1,
 		"conformance/internal/player": 1, "conformance/internal/schema": 3, "conformance/probe": 6, "gen": 6, "internal/gen/emit": 2,

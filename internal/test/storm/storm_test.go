@@ -348,11 +348,11 @@ func TestEndings(t *testing.T) {
 // What a connection makes a process hold is bounded, whatever a peer sends, and whether it reads or not: each of these
 // would take three times of what is allowed.
 func TestFloods(t *testing.T) {
-	tier.Need(t, tier.Normal)
+	tier.Need(t, tier.Full)
 	if gentest.Race || runtime.GOOS != "linux" {
 		t.Skip("it measures the memory of a process, without that of the race detector")
 	}
-	maxBytes := tier.Pick(0, 32<<20, 256<<20, 256<<20)
+	maxBytes := tier.Pick(0, 0, 32<<20, 256<<20)
 	bound := 48 + 3*(maxBytes>>20) // MiB; with what the program itself takes, and what is not collected yet
 	for _, flood := range []struct {
 		name, side string

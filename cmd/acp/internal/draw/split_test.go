@@ -126,6 +126,7 @@ func TestSplitStreaming(t *testing.T) {
 
 // Every block is bounded, whatever arrives: a line, a list or a paragraph that does not end, or a code block.
 func TestSplitBounded(t *testing.T) {
+	tier.Need(t, tier.Full)
 	for name, text := range map[string]string{
 		"line":      strings.Repeat("word ", 100_000),
 		"no spaces": strings.Repeat("世", 200_000),
