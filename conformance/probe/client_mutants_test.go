@@ -112,63 +112,18 @@ func impatient(code string) fault {
 	}}
 }
 
-// staying is the reference client, but it does not end with its user.
-func staying(user *probe.User, agent rpc.Transport) {
-	stream, err := agent.Connect(context.Background())
-	if err != nil {
-		return
-	}
-	one, other := rpc.Pipe()
-	inner, err := one.Connect(context.Background())
-	if err != nil {
-		return
-	}
-	ended := make(chan struct{})
-	go func() { // from the agent to the client, until the agent ends
-		defer close(ended)
-		for {
-			text, err := stream.Read()
-			if err != nil {
-				return
-			}
-			if inner.Write(text) != nil {
-				<-user.Context.Done()
-			}
-		}
-	}()
-	go func() { // from the client to the agent, which does not learn of the end
-		for {
-			text, err := inner.Read()
-			if err != nil || stream.Write(text) != nil {
-				return
-			}
-		}
-	}()
-	referenceClient(user, other)
-	time.Sleep(3 * time.Second) // this is the fault: longer than the probe waits
-	inner.Close()
-	stream.Close()
-	<-ended
-}
-
 // noAnswer is an answer that is never allowed.
 const noAnswer = `{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"Method not found"}}`
 
-// diesAt is a client that ends when a text comes.
-func diesAt(text string) func(*probe.User, rpc.Transport) {
+// through is a client whose stream is changed.
+func through(client func(*probe.User, rpc.Transport), change func(inner rpc.Stream) rpc.Wrapper) func(*probe.User, rpc.Transport) {
 	return func(user *probe.User, agent rpc.Transport) {
-		bubbleClient(user, transport(func(ctx context.Context) (rpc.Stream, error) {
+		client(user, transport(func(ctx context.Context) (rpc.Stream, error) {
 			inner, err := agent.Connect(ctx)
 			if err != nil {
 				return nil, err
 			}
-			return rpc.Wrap(inner, rpc.Wrapper{Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
-				line, err := next()
-				if strings.Contains(string(line), text) {
-					return nil, io.EOF
-				}
-				return line, err
-			}}), nil
+			return rpc.Wrap(inner, change(inner)), nil
 		}))
 	}
 }
@@ -176,6 +131,30 @@ func diesAt(text string) func(*probe.User, rpc.Transport) {
 type transport func(ctx context.Context) (rpc.Stream, error)
 
 func (f transport) Connect(ctx context.Context) (rpc.Stream, error) { return f(ctx) }
+
+// staying is the reference client, but it does not end with its user: it stays for longer than the probe waits.
+var staying = through(referenceClient, func(inner rpc.Stream) rpc.Wrapper {
+	return rpc.Wrapper{
+		CloseWrite: func() error { return nil },
+		Close: func() error {
+			time.Sleep(3 * time.Second) // this is the fault
+			return inner.Close()
+		},
+	}
+})
+
+// diesAt is a client that ends when a text comes.
+func diesAt(text string) func(*probe.User, rpc.Transport) {
+	return through(bubbleClient, func(rpc.Stream) rpc.Wrapper {
+		return rpc.Wrapper{Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
+			line, err := next()
+			if strings.Contains(string(line), text) {
+				return nil, io.EOF
+			}
+			return line, err
+		}}
+	})
+}
 
 // granted is the answer of a user who grants a permission, and rejected that of one who does not.
 const (

@@ -157,7 +157,8 @@ func TestDraftMutants(t *testing.T) {
 		defer time.Sleep(time.Minute) // until the agents have ended
 		return probe.Agent(t.Context(), launch, o)
 	}
-	for name, launch := range map[string]probe.Launch{"right": exampleDraft, "version 1": probe.InMemory(connect(t))} {
+	old := raw(t, map[string]func(json.RawMessage) string{"initialize": result(terse)})
+	for name, launch := range map[string]probe.Launch{"right": exampleDraft, "version 1": probe.InMemory(old)} {
 		bubble(t, name, func(t *testing.T) {
 			r := must.Get(play(t, launch, &probe.Options{Scratch: t.TempDir(), Jobs: 4}))(t)
 			if found := findings(t, r); len(found) > 0 {

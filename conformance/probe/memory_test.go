@@ -2,77 +2,43 @@ package probe_test
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance/probe"
 	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// echo is a small agent that repeats its prompts.
-type echo struct {
-	mu       sync.Mutex
-	sessions map[acp.SessionID]bool
-}
-
-func (e *echo) newSession(_ context.Context, _ *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
-	if !strings.HasPrefix(req.Cwd, "/") {
-		return nil, acp.ErrInvalidParams.WithMessagef("cwd is no absolute path")
-	}
-	id := acp.SessionID(rand.Text())
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.sessions[id] = true
-	return &acp.NewSessionResponse{SessionID: id}, nil
-}
-
-func (e *echo) prompt(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-	e.mu.Lock()
-	known := e.sessions[req.SessionID]
-	e.mu.Unlock()
-	if !known {
-		return nil, acp.SessionNotFound(req.SessionID)
-	}
-	for _, block := range req.Prompt {
-		text, ok := block.Variant.(*acp.ContentBlockText)
-		if !ok {
-			continue
-		}
-		for strings.HasPrefix(text.Text, "Write a very long") {
-			if err := s.Update(ctx, acp.AgentMessageText("On and on. ")); err != nil {
-				return nil, err
-			}
-			select {
-			case <-time.After(time.Millisecond):
-			case <-ctx.Done():
-				return nil, context.Cause(ctx)
-			}
-		}
-		if err := s.Update(ctx, acp.AgentMessageText(text.Text)); err != nil {
-			return nil, err
-		}
-	}
-	return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
-}
-
-// connect starts an echo in memory.
+// connect starts an echo in memory: a small agent that repeats its prompts, and a few of them for ever.
 func connect(t *testing.T) func() rpc.Transport {
 	return func() rpc.Transport {
 		client, agent := rpc.Pipe()
-		e := &echo{sessions: map[acp.SessionID]bool{}}
+		answer := func(ctx context.Context, turn *agentkit.Turn[any], req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			text := agentkit.PromptText(req)
+			for strings.HasPrefix(text, "Write a very long") {
+				if err := turn.Sayf(ctx, "On and on. "); err != nil {
+					return nil, err
+				}
+				select {
+				case <-time.After(time.Millisecond):
+				case <-ctx.Done():
+					return nil, context.Cause(ctx)
+				}
+			}
+			return nil, turn.Sayf(ctx, "%s", text)
+		}
+		sessions := agentkit.NewSessions(agentkit.Config[any]{Prompt: answer})
 		ctx := context.WithoutCancel(t.Context())
 		go func() {
-			err := acp.ServeAgent(ctx, agent, acp.AgentHandlers{NewSession: e.newSession, Prompt: e.prompt},
-				&acp.AgentOptions{Info: acp.Implementation{Name: "echo", Version: "1"}})
+			err := sessions.Serve(ctx, agent, &acp.AgentOptions{Info: acp.Implementation{Name: "echo", Version: "1"}})
 			if err != nil && !errors.Is(err, rpc.ErrClosed) {
 				t.Logf("the agent ended: %v", err)
 			}
