@@ -86,10 +86,8 @@ func TestClosedOutput(t *testing.T) {
 // A finding is printed when its message arrives, and an interrupt ends the input with the summary.
 func TestFindingsAsTheyCome(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "acp", "check")
-	in, err := cmd.StdinPipe()
-	must.Do(t, err)
-	out, err := cmd.StdoutPipe()
-	must.Do(t, err)
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
 	must.Do(t, cmd.Start())
 	timeout := time.AfterFunc(5*time.Minute, func() { cmd.Process.Kill() })
 	defer timeout.Stop()
@@ -120,8 +118,7 @@ func TestNoPermission(t *testing.T) {
 		must.Do(t, os.Chmod(d, 0o755))
 	}
 	secret, other, program := filepath.Join(dir, "secret.jsonl"), filepath.Join(dir, "other.jsonl"), filepath.Join(dir, "acp")
-	path, err := exec.LookPath("acp")
-	must.Do(t, err)
+	path := must.Get(exec.LookPath("acp"))(t)
 	text, err := os.ReadFile(path)
 	err = errors.Join(err, buildtest.WriteFile(program, string(text), 0o755), os.WriteFile(secret, nil, 0), os.WriteFile(other, []byte(header+request+banner+end), 0o644))
 	must.Do(t, err)

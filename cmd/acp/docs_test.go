@@ -39,8 +39,7 @@ func TestManual(t *testing.T) {
 
 func runManual(t *testing.T, manual, dir string, env []string) {
 	t.Helper()
-	text, err := os.ReadFile(manual)
-	must.Do(t, err)
+	text := must.Get(os.ReadFile(manual))(t)
 	count := 0
 	got := regexp.MustCompile("(?ms)^```console\n(.*?)^```$").ReplaceAllStringFunc(string(text), func(block string) string {
 		var b strings.Builder
@@ -81,8 +80,7 @@ func runManual(t *testing.T, manual, dir string, env []string) {
 // workflow returns the workflow of a page that begins with a text.
 func workflow(t *testing.T, page, begin string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../..", page))
-	must.Do(t, err)
+	text := must.Get(os.ReadFile(filepath.Join("../..", page)))(t)
 	for _, block := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
 		if strings.HasPrefix(block[1], begin) {
 			return block[1]
@@ -112,8 +110,7 @@ func workflowSteps(t *testing.T, text string) (steps []step) {
 			steps = append(steps, step{script: found[1], always: found[2] != ""})
 			continue
 		}
-		action, err := os.ReadFile(filepath.Join("../..", checkAction, "action.yml"))
-		must.Do(t, err)
+		action := must.Get(os.ReadFile(filepath.Join("../..", checkAction, "action.yml")))(t)
 		inputs := strings.NewReplacer("${{ inputs.agent }}", found[3], "${{ inputs.run }}", found[4], "${{ inputs.flags }}", "")
 		for _, one := range strings.Split(string(action), "\n    - ")[1:] {
 			head, script, is := strings.Cut(one, "run: |\n")
@@ -134,8 +131,7 @@ func workflowSteps(t *testing.T, text string) (steps []step) {
 // checkout. After a failing command it runs only those that always run. It returns their output.
 func runWorkflow(t *testing.T, text, dir string, env ...string) (out string, failed bool) {
 	t.Helper()
-	root, err := filepath.Abs("../..")
-	must.Do(t, err)
+	root := must.Get(filepath.Abs("../.."))(t)
 	if !strings.Contains(text, "repository: acpgo/sdk, path: .acp") {
 		t.Fatal("the workflow does not check out this repository")
 	}
@@ -163,8 +159,7 @@ func runWorkflow(t *testing.T, text, dir string, env ...string) (out string, fai
 // TestCheckAction: the action only runs commands. Another action could change the environment of the user's later
 // steps.
 func TestCheckAction(t *testing.T) {
-	action, err := os.ReadFile(filepath.Join("../..", checkAction, "action.yml"))
-	must.Do(t, err)
+	action := must.Get(os.ReadFile(filepath.Join("../..", checkAction, "action.yml")))(t)
 	if strings.Contains(string(action), "uses:") || strings.Contains(string(action), "GITHUB_PATH") || strings.Contains(string(action), "GITHUB_ENV") {
 		t.Errorf("it changes the environment:\n%s", action)
 	}
@@ -196,8 +191,7 @@ func TestWorkflowAnyLanguage(t *testing.T) {
 	text := workflow(t, "docs/ci.md", "# Any language:")
 	dir := t.TempDir()
 	must.Do(t, os.CopyFS(dir, os.DirFS("testdata/ci/typescript")))
-	lock, err := os.ReadFile("../../conformance/interop/package-lock.json")
-	must.Do(t, err)
+	lock := must.Get(os.ReadFile("../../conformance/interop/package-lock.json"))(t)
 	must.Do(t, os.WriteFile(filepath.Join(dir, "package-lock.json"), lock, 0o644))
 	for _, banner := range []string{"", "parrot 1.0"} { // an agent that prints one is wrong
 		wrong := banner != ""
@@ -222,8 +216,7 @@ func TestWorkflowAnyLanguage(t *testing.T) {
 func TestWorkflowJudgesEveryStart(t *testing.T) {
 	tier.Need(t, tier.Full)
 	text := workflow(t, "docs/ci.md", "# Any language:")
-	page, err := os.ReadFile("../../docs/ci.md")
-	must.Do(t, err)
+	page := must.Get(os.ReadFile("../../docs/ci.md"))(t)
 	commands := regexp.MustCompile("(?s)```sh\n(go install [^`]*acp check[^`]*)```").FindSubmatch(page)
 	if commands == nil {
 		t.Fatal("docs/ci.md does not show the commands for other systems")

@@ -49,8 +49,7 @@ func TestDownload(t *testing.T) {
 					return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(test.body), ContentLength: test.size}, nil
 				})
 				client := http.Client{Transport: &downloads{inner, func(line string) { got = append(got, line) }, func() { got = append(got, "end") }}}
-				response, err := client.Get("http://h/archive")
-				must.Do(t, err)
+				response := must.Get(client.Get("http://h/archive"))(t)
 				if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{response.Body}, make([]byte, 1_000_000)); err != nil {
 					t.Error(err)
 				}

@@ -38,8 +38,7 @@ func odd(t *testing.T, prompt, first string, args ...string) *oddRun {
 	c := exec.CommandContext(ctx, "acp", append(append([]string{"exec"}, args...), prompt, "--", "oddagent")...)
 	mark := "ODD_CHILD=" + dir
 	c.Dir, c.Env, c.Stderr = dir, append(os.Environ(), mark, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir), &strings.Builder{}
-	out, err := c.StdoutPipe()
-	must.Do(t, err)
+	out := must.Get(c.StdoutPipe())(t)
 	must.Do(t, c.Start())
 	var seen []byte
 	for one := make([]byte, 1); !bytes.HasSuffix(seen, []byte(first)); seen = append(seen, one[0]) {
@@ -116,8 +115,7 @@ func TestExecSecondSignal(t *testing.T) {
 func TestExecSignalAtStart(t *testing.T) {
 	c := exec.CommandContext(t.Context(), "acp", "exec", "--verbose", "Hello", "--", "sh", "-c", "echo started >&2; cat >&2")
 	c.Env = append(os.Environ(), "XDG_CONFIG_HOME="+t.TempDir())
-	stderr, err := c.StderrPipe()
-	must.Do(t, err)
+	stderr := must.Get(c.StderrPipe())(t)
 	must.Do(t, c.Start())
 	lines := bufio.NewScanner(stderr)
 	for lines.Scan() && lines.Text() != "agent: started" {

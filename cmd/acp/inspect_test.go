@@ -104,8 +104,7 @@ func (p *inspectPage) do(members map[string]any) {
 	p.t.Helper()
 	p.last++
 	members["id"] = p.last
-	text, err := json.Marshal(members)
-	must.Do(p.t, err)
+	text := must.Get(json.Marshal(members))(p.t)
 	p.write(string(text))
 	ctx, cancel := context.WithTimeout(p.t.Context(), 3*time.Minute)
 	defer cancel()
@@ -161,8 +160,7 @@ func TestInspectEditor(t *testing.T) {
 		cmd.Env = append(os.Environ(), env...)
 		conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, acp.Command(cmd), banner), acp.ClientHandlers{}, nil)
 		must.Do(t, err)
-		session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir()})
-		must.Do(t, err)
+		session := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir()}))(t)
 		return conn, session
 	}
 	prompt := func(s *acp.ClientSession, text string) {

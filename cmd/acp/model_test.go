@@ -116,8 +116,7 @@ func probeModel(t *testing.T, want int, flags ...string) (r *probe.Report, asked
 	}
 	r = &probe.Report{}
 	must.Do(t, json.Unmarshal(out.Bytes(), r))
-	text, err := os.ReadFile(log)
-	must.Do(t, err)
+	text := must.Get(os.ReadFile(log))(t)
 	for line := range strings.Lines(string(text)) {
 		var x struct{ Calls []string }
 		must.Do(t, json.Unmarshal([]byte(line), &x))
@@ -171,8 +170,7 @@ func TestProbeModelFlags(t *testing.T) {
 func TestPresets(t *testing.T) {
 	for _, name := range presetNames() {
 		f := &modelFlags{preset: name, env: []string{"MORE={url}/x"}}
-		m, err := f.serve(t.TempDir())
-		must.Do(t, err)
+		m := must.Get(f.serve(t.TempDir()))(t)
 		if name != anyAgent && !slices.Contains(m.env, "HOME={home}") {
 			t.Errorf("%s: %q", name, m.env)
 		}

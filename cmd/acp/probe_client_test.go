@@ -236,8 +236,7 @@ func TestProbeClientFaults(t *testing.T) {
 func TestFakeAgent(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	client, file := built(t, exampleAgent), filepath.Join(t.TempDir(), "seen.jsonl")
-	acp, err := exec.LookPath("acp")
-	must.Do(t, err)
+	acp := must.Get(exec.LookPath("acp"))(t)
 	for range 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
@@ -247,8 +246,7 @@ func TestFakeAgent(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
-	seen, err := os.Open(file)
-	must.Do(t, err)
+	seen := must.Get(os.Open(file))(t)
 	defer seen.Close()
 	outcomes, err := probe.ReadOutcomes(seen)
 	must.Do(t, err)

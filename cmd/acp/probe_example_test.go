@@ -30,8 +30,7 @@ func TestProbeAgent(t *testing.T) {
 func TestProbeREADME(t *testing.T) {
 	tier.Need(t, tier.Full)
 	t.Parallel() // it mostly waits
-	page, err := os.ReadFile("../../README.md")
-	must.Do(t, err)
+	page := must.Get(os.ReadFile("../../README.md"))(t)
 	shown := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindAllSubmatch(page, -1)
 	if len(shown) != 2 {
 		t.Fatalf("%d programs in the README", len(shown))

@@ -321,8 +321,7 @@ func left(t *testing.T, variable string) (found []string) {
 
 // processesWith returns the processes whose environment has a variable, where the system shows it.
 func processesWith(t *testing.T, variable string) []string {
-	files, err := filepath.Glob("/proc/[0-9]*/environ")
-	must.Do(t, err)
+	files := must.Get(filepath.Glob("/proc/[0-9]*/environ"))(t)
 	var found []string
 	for _, file := range files {
 		if text, err := os.ReadFile(file); err == nil && bytes.Contains(text, []byte(variable)) {

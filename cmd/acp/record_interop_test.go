@@ -47,8 +47,7 @@ func TestRecordBetweenTypeScriptPrograms(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	compareWitnesses(t, "record", outer, inner)
-	all, err := recording.ReadAll(strings.NewReader(readText(t, file)))
-	must.Do(t, err)
+	all := must.Get(recording.ReadAll(strings.NewReader(readText(t, file))))(t)
 	for side, name := range map[conformance.Side]string{conformance.Client: "in", conformance.Agent: "out"} {
 		if got, want := string(all.Sent(side)), readText(t, filepath.Join(outer, name)); got != want {
 			t.Errorf("%v: %d bytes were recorded of %d", side, len(got), len(want))
@@ -92,8 +91,7 @@ func compareWitnesses(t *testing.T, through, outer, inner string) {
 func replayTypeScript(t *testing.T, dir string, plan []byte, root, file string, all *conformance.Recording) {
 	t.Helper()
 	masked := filepath.Join(t.TempDir(), "masked.jsonl")
-	out, err := os.Create(masked)
-	must.Do(t, err)
+	out := must.Get(os.Create(masked))(t)
 	must.Do(t, errors.Join(recording.WriteAll(out, recording.Header{}, all, recording.NewMasker()), out.Close()))
 	for _, file := range []string{file, masked} {
 		got, err := exec.Command(programPath(t, "acp"), "replay", file, "--as", "client", "--", "node", filepath.Join(dir, "agent.mjs")).CombinedOutput()
@@ -111,15 +109,13 @@ func replayTypeScript(t *testing.T, dir string, plan []byte, root, file string, 
 
 func readText(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(name)
-	must.Do(t, err)
+	text := must.Get(os.ReadFile(name))(t)
 	return string(text)
 }
 
 // programPath returns the path of a program that is the test binary under another name.
 func programPath(t *testing.T, name string) string {
 	t.Helper()
-	path, err := exec.LookPath(name)
-	must.Do(t, err)
+	path := must.Get(exec.LookPath(name))(t)
 	return path
 }

@@ -82,16 +82,14 @@ func build(dir string) func() (string, error) {
 // built returns the path of an example program.
 func built(t *testing.T, program func() (string, error)) string {
 	t.Helper()
-	path, err := program()
-	must.Do(t, err)
+	path := must.Get(program())(t)
 	return path
 }
 
 // TestScripts runs the program as users do, in separate processes: each file of testdata/script contains commands and
 // their expected output.
 func TestScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/script/*.txtar")
-	must.Do(t, err)
+	files := must.Get(filepath.Glob("testdata/script/*.txtar"))(t)
 	if tier.Current() == tier.Short {
 		quick := []string{"environ.txtar", "help.txtar", "login.txtar", "record.txtar", "rules.txtar", "serve.txtar", "show.txtar", "workflow.txtar"}
 		files = slices.DeleteFunc(files, func(file string) bool { return !slices.Contains(quick, filepath.Base(file)) })

@@ -46,10 +46,8 @@ func TestServeTypeScriptClient(t *testing.T) {
 func TestConnectTypeScriptServer(t *testing.T) {
 	dir := typescript(t)
 	server := exec.Command("node", filepath.Join(dir, "server.mjs"))
-	stdin, err := server.StdinPipe()
-	must.Do(t, err)
-	stdout, err := server.StdoutPipe()
-	must.Do(t, err)
+	stdin := must.Get(server.StdinPipe())(t)
+	stdout := must.Get(server.StdoutPipe())(t)
 	server.Stderr = t.Output()
 	must.Do(t, server.Start())
 	defer func() {

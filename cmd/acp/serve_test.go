@@ -110,8 +110,7 @@ func startServer(t *testing.T, cmd *exec.Cmd) *gatewayProcess {
 	t.Helper()
 	g := &gatewayProcess{cmd: cmd}
 	g.cmd.Stderr = &g.log
-	stdout, err := g.cmd.StdoutPipe()
-	must.Do(t, err)
+	stdout := must.Get(g.cmd.StdoutPipe())(t)
 	must.Do(t, g.cmd.Start())
 	t.Cleanup(func() {
 		if g.cmd.ProcessState == nil {
@@ -144,11 +143,9 @@ func (g *gatewayProcess) at(scheme string) string {
 // get requests a path next to the agent's.
 func get(t *testing.T, url string) (status int, text string) {
 	t.Helper()
-	res, err := http.Get(url)
-	must.Do(t, err)
+	res := must.Get(http.Get(url))(t)
 	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	must.Do(t, err)
+	body := must.Get(io.ReadAll(res.Body))(t)
 	return res.StatusCode, string(body)
 }
 
@@ -160,8 +157,7 @@ func heard(t *testing.T, transport acp.Transport) (prompt func(text string) (str
 	conn, err := acp.Connect(ctx, conformance.Tap(t, conformance.Client, transport, nil), acp.ClientHandlers{}, nil)
 	must.Do(t, err)
 	t.Cleanup(func() { conn.Close() })
-	session, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/"})
-	must.Do(t, err)
+	session := must.Get(conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/"}))(t)
 	return func(text string) (string, error) {
 		turn := session.Stream(ctx, acp.TextBlock(text))
 		var said strings.Builder
@@ -210,16 +206,14 @@ func TestServeHomes(t *testing.T) {
 	made := map[string]acp.SessionID{}
 	for _, name := range names {
 		conn := as(name)
-		session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir})
-		must.Do(t, err)
+		session := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir}))(t)
 		must.Get(session.Prompt(t.Context(), acp.TextBlock("secret of "+name)))(t)
 		made[name] = session.ID()
 		must.Do(t, conn.Close())
 	}
 	for _, name := range names {
 		conn := as(name)
-		list, err := conn.ListSessions(t.Context(), &acp.ListSessionsRequest{})
-		must.Do(t, err)
+		list := must.Get(conn.ListSessions(t.Context(), &acp.ListSessionsRequest{}))(t)
 		if len(list.Sessions) != 1 || list.Sessions[0].SessionID != made[name] {
 			t.Errorf("%s lists %v, want only %s", name, list.Sessions, made[name])
 		}
@@ -316,8 +310,7 @@ func TestServeRefuses(t *testing.T) {
 	prompt := heard(t, remote.Dial(g.at("ws"), bearer(ada)))
 	ask := func(token, query, body string, header ...string) *http.Response {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), "POST", g.url+query, strings.NewReader(body))
-		must.Do(t, err)
+		r := must.Get(http.NewRequestWithContext(t.Context(), "POST", g.url+query, strings.NewReader(body)))(t)
 		r.Header.Set("Content-Type", "application/json")
 		if token != "" {
 			r.Header.Set("Authorization", "Bearer "+token)
@@ -329,8 +322,7 @@ func TestServeRefuses(t *testing.T) {
 				r.Host = value
 			}
 		}
-		res, err := http.DefaultClient.Do(r)
-		must.Do(t, err)
+		res := must.Get(http.DefaultClient.Do(r))(t)
 		res.Body.Close()
 		return res
 	}
@@ -446,8 +438,7 @@ func TestConnectComesBack(t *testing.T) {
 		fmt.Fprintf(&want, "%d,", n+1)
 	}
 	through := func(cuts int, scheme string) (acp.Transport, *lines, *cutproxy.Proxy) {
-		proxy, err := cutproxy.New(address)
-		must.Do(t, err)
+		proxy := must.Get(cutproxy.New(address))(t)
 		proxy.Limit(20_000, cuts)
 		t.Cleanup(func() {
 			if err := proxy.Close(); err != nil {
@@ -474,8 +465,7 @@ func TestConnectComesBack(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	tap := conformance.Tap(t, conformance.Client, transport, &conformance.TapOptions{Expect: []string{"PRM-5"}})
-	conn, err := acp.Connect(ctx, tap, acp.ClientHandlers{}, nil)
-	must.Do(t, err)
+	conn := must.Get(acp.Connect(ctx, tap, acp.ClientHandlers{}, nil))(t)
 	defer conn.Close()
 	session, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/"})
 	must.Do(t, err)

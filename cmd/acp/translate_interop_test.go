@@ -63,8 +63,7 @@ func TestTypeScriptAgentVersion2(t *testing.T) {
 // TestTypeScriptClientVersion2 connects the TypeScript SDK's client of version 2 to an agent that acp new has written.
 func TestTypeScriptClientVersion2(t *testing.T) {
 	client := filepath.Join(typescript(t), "v2-client.mjs")
-	sdk, err := filepath.Abs("../..")
-	must.Do(t, err)
+	sdk := must.Get(filepath.Abs("../.."))(t)
 	acp, work := programPath(t, "acp"), t.TempDir()
 	agent, wire := filepath.Join(work, "my-agent", "agent.exe"), filepath.Join(work, "wire.jsonl")
 	plan, err := json.Marshal(map[string]string{"root": work, "allow": "One", "reject": "Two", "long": "Three"})
@@ -104,8 +103,7 @@ func TestTypeScriptClientVersion2(t *testing.T) {
 // terminals of the TypeScript SDK's client of version 2.
 func TestTypeScriptClientVersion2Host(t *testing.T) {
 	client := filepath.Join(typescript(t), "v2-client.mjs")
-	agent, err := exampleAgent()
-	must.Do(t, err)
+	agent := must.Get(exampleAgent())(t)
 	acp, root, work := programPath(t, "acp"), notes(t), t.TempDir()
 	near, far := filepath.Join(work, "near.jsonl"), filepath.Join(work, "far.jsonl")
 	cmd := exec.Command("node", client, string(turnsPlan(t, root)), acp, "record", "-o", near, "--",

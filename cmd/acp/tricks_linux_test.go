@@ -27,8 +27,7 @@ func TestTricks(t *testing.T) {
 			}
 			t.Run(door+"/"+k.Name, func(t *testing.T) {
 				t.Parallel()
-				answer, err := net.Listen("tcp", "127.0.0.1:0")
-				must.Do(t, err)
+				answer := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 				played := make(tricks.Played, 1)
 				var telling sync.WaitGroup
 				telling.Go(func() {

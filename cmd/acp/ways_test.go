@@ -280,8 +280,7 @@ func tryWay(t *testing.T, w way, allow bool) []string {
 // waysTable returns what the table in SECURITY.md says about each way: what it is now, for each column.
 func waysTable(t *testing.T) map[string][]string {
 	t.Helper()
-	text, err := os.ReadFile("../../SECURITY.md")
-	must.Do(t, err)
+	text := must.Get(os.ReadFile("../../SECURITY.md"))(t)
 	_, section, ok := strings.Cut(string(text), "\n## What an agent may do without asking\n")
 	if !ok {
 		t.Fatal("SECURITY.md does not have the section")
@@ -307,8 +306,7 @@ func waysTable(t *testing.T) map[string][]string {
 // table in SECURITY.md and to the map waysToAgents, and then the place here.
 func TestWaysAreAll(t *testing.T) {
 	read := func(name string) string {
-		text, err := os.ReadFile(name)
-		must.Do(t, err)
+		text := must.Get(os.ReadFile(name))(t)
 		return string(text)
 	}
 	all := func(pattern, text string) (found []string) {
@@ -338,8 +336,7 @@ func TestWaysAreAll(t *testing.T) {
 	address, _, _ = strings.Cut(address, "\n}")
 	check("addresses in the configuration", all(`(?m)^\t(Command|URL|Registry|[A-Z]\w*URL)\b`, address), "Command", "Registry", "URL")
 	var reach []string
-	files, err := filepath.Glob("*.go")
-	must.Do(t, err)
+	files := must.Get(filepath.Glob("*.go"))(t)
 	for _, name := range files {
 		if text := read(name); !strings.HasSuffix(name, "_test.go") && regexp.MustCompile(`\.resolver\(|remote\.Dial\(|agents\.New\(`).MatchString(text) {
 			reach = append(reach, name)

@@ -43,8 +43,7 @@ func testRegistry(t *testing.T, ids ...string) *httptest.Server {
 // resolver returns a resolver with a registry and a configuration.
 func resolver(t *testing.T, registry *httptest.Server, file string) *Resolver {
 	t.Helper()
-	f, err := config.Parse("config.toml", []byte(file))
-	must.Do(t, err)
+	f := must.Get(config.Parse("config.toml", []byte(file)))(t)
 	cfg := &config.Config{File: f}
 	cfg.RegistryURL, cfg.RegistryDir, cfg.RegistryPrefer = registry.URL, t.TempDir(), []string{"binary"}
 	return New(cfg)

@@ -39,8 +39,7 @@ func goldenText(t *testing.T, name, got string) {
 		must.Do(t, os.WriteFile(file, []byte(got), 0o666))
 		return
 	}
-	want, err := os.ReadFile(file)
-	must.Do(t, err)
+	want := must.Get(os.ReadFile(file))(t)
 	if got != string(want) {
 		t.Errorf("%s:\ngot\n%s\nwant\n%s", name, got, want)
 	}

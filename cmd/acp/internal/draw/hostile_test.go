@@ -80,8 +80,7 @@ var templates = []string{
 
 // hostileState returns a state with a text in every member of every update.
 func hostileState(t testing.TB, text string) (*view.State, map[string]Output) {
-	quoted, err := json.Marshal(text)
-	must.Do(t, err)
+	quoted := must.Get(json.Marshal(text))(t)
 	in := string(quoted[1 : len(quoted)-1])
 	s := view.New(nil)
 	turn := s.Prompt(acp.TextBlock(text), acp.ResourceLinkBlock(text, text))

@@ -41,8 +41,7 @@ func connect(t *testing.T, ctx context.Context, limit int) *bridged {
 func connectWrapped(t *testing.T, ctx context.Context, limit int, wrap func(rpc.Stream) rpc.Stream) *bridged {
 	t.Helper()
 	open := func(r io.ReadCloser, w io.WriteCloser, limit int) rpc.Stream {
-		s, err := rpc.IO(r, w, limit).Connect(ctx)
-		must.Do(t, err)
+		s := must.Get(rpc.IO(r, w, limit).Connect(ctx))(t)
 		return s
 	}
 	pair := func() (outside, inside rpc.Stream) {

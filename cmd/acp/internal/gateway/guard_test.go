@@ -56,8 +56,7 @@ func TestGuard(t *testing.T) {
 		t.Helper()
 		g.Logger = log
 		inner := &linesStream{in: fromAgent}
-		stream, err := g.Transport(inner).Connect(t.Context())
-		must.Do(t, err)
+		stream := must.Get(g.Transport(inner).Connect(t.Context()))(t)
 		for _, line := range toAgent {
 			must.Do(t, stream.Write([]byte(line)))
 		}

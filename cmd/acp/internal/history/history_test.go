@@ -16,15 +16,13 @@ import (
 func newFile(t *testing.T) *File {
 	t.Helper()
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	f, err := For("/work")
-	must.Do(t, err)
+	f := must.Get(For("/work"))(t)
 	return f
 }
 
 func load(t *testing.T, f *File) []Prompt {
 	t.Helper()
-	prompts, err := f.Load()
-	must.Do(t, err)
+	prompts := must.Get(f.Load())(t)
 	return prompts
 }
 
@@ -40,8 +38,7 @@ func TestKept(t *testing.T) {
 	if got := load(t, f); !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %q, want %q", got, want)
 	}
-	other, err := For("/other")
-	must.Do(t, err)
+	other := must.Get(For("/other"))(t)
 	if got := load(t, other); len(got) != 0 {
 		t.Fatalf("of another directory: %v", got)
 	}
@@ -88,8 +85,7 @@ func TestBounded(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	f := newFile(t)
 	must.Do(t, f.Add(Prompt{Text: "one"}))
-	file, err := os.OpenFile(f.path, os.O_WRONLY|os.O_APPEND, 0)
-	must.Do(t, err)
+	file := must.Get(os.OpenFile(f.path, os.O_WRONLY|os.O_APPEND, 0))(t)
 	must.Get(file.WriteString("\n\xff\x00nothing\n[]\n{\"text\":\"to"))(t)
 	file.Close()
 	must.Do(t, f.Add(Prompt{Text: "two"}))
@@ -102,8 +98,7 @@ func TestDamaged(t *testing.T) {
 func TestTwoProcesses(t *testing.T) {
 	const processes, each = 4, 100
 	if who := os.Getenv("HISTORY_TEST"); who != "" {
-		f, err := For("/work")
-		must.Do(t, err)
+		f := must.Get(For("/work"))(t)
 		for i := range each {
 			must.Do(t, f.Add(Prompt{Text: fmt.Sprint(who, " ", i), Pasted: []string{strings.Repeat("p", 4000)}}))
 		}

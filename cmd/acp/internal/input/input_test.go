@@ -26,8 +26,7 @@ func TestPipes(t *testing.T) {
 	}
 	other, err := os.OpenFile(pipe, os.O_RDWR, 0) // opening it for reading and writing does not need a peer
 	must.Do(t, err)
-	out, err := Create(pipe)
-	must.Do(t, err)
+	out := must.Get(Create(pipe))(t)
 	must.Get(io.WriteString(out, "hello"))(t)
 	out.Close()
 	reader, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0) // keeps what is written
@@ -77,8 +76,7 @@ func TestOpen(t *testing.T) {
 	}
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	must.Do(t, syscall.Mkfifo(pipe, 0o600))
-	file, err := Open(pipe)
-	must.Do(t, err)
+	file := must.Get(Open(pipe))(t)
 	if text, err := io.ReadAll(file); err == nil || !strings.Contains(err.Error(), "without a writer") {
 		t.Errorf("%q, %v", text, err)
 	}

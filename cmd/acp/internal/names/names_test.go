@@ -14,8 +14,7 @@ import (
 // Names are stored for an agent and a directory, and locked while they are in use.
 func TestStore(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	s, err := Default()
-	must.Do(t, err)
+	s := must.Get(Default())(t)
 	a, b := Key{"agent", "/one", "fix"}, Key{"agent", "/two", "fix"}
 	if id, err := s.Get(a); id != "" || err != nil {
 		t.Errorf("got %q, %v", id, err)
@@ -34,8 +33,7 @@ func TestStore(t *testing.T) {
 	if id, err := s.Get(Key{"agent", "/one/./", "fix"}); id != "s1" || err != nil {
 		t.Errorf("by another path: got %q, %v", id, err)
 	}
-	lock, err := s.Lock(a)
-	must.Do(t, err)
+	lock := must.Get(s.Lock(a))(t)
 	if _, err := s.Lock(a); !errors.Is(err, filelock.ErrLocked) {
 		t.Errorf("locked twice: %v", err)
 	}

@@ -12,8 +12,7 @@ import (
 // TestQuitOfEndedClient: a client that has already ended, for example because its agent has, can still be told to quit.
 func TestQuitOfEndedClient(t *testing.T) {
 	cmd := exec.Command("go", "version")
-	stdin, err := cmd.StdinPipe()
-	must.Do(t, err)
+	stdin := must.Get(cmd.StdinPipe())(t)
 	must.Do(t, cmd.Run())
 	p := &client{cmd: cmd, stdin: stdin, exited: make(chan struct{})}
 	close(p.exited)

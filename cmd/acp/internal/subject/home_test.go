@@ -23,11 +23,9 @@ func TestHome(t *testing.T) {
 		must.Do(t, os.MkdirAll(probe.Home(dir), 0o700))
 		c.Args = []string{"sh", "-c", `echo "$HOME $XDG_STATE_HOME $MINE" $(ls "$HOME") "$1 $DIR"; touch "$HOME/left"`, "sh", "{dir}"}
 		c.Env = append([]string{"DIR={dir}/x"}, c.Env...)
-		target, err := c.Launch(t.Context(), dir)
-		must.Do(t, err)
+		target := must.Get(c.Launch(t.Context(), dir))(t)
 		defer target.Stream.Close()
-		line, err := target.Stream.Read()
-		must.Do(t, err)
+		line := must.Get(target.Stream.Read())(t)
 		if _, err := target.Stream.Read(); err == nil {
 			t.Fatal("it goes on")
 		}

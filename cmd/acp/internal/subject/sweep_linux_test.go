@@ -22,8 +22,7 @@ func TestSweep(t *testing.T) {
 				id := mark + "=" + rand.Text()
 				cmd := exec.Command("sh", "-c", script)
 				cmd.Env = append(os.Environ(), id, `AGAIN=exec sh -c "$AGAIN"`)
-				out, err := cmd.StdoutPipe()
-				must.Do(t, err)
+				out := must.Get(cmd.StdoutPipe())(t)
 				must.Do(t, cmd.Start())
 				if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 					t.Error(err)

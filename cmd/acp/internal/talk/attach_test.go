@@ -50,8 +50,7 @@ func TestAttachment(t *testing.T) {
 				t.Errorf("%s: %T", test.name, err)
 			}
 		} else {
-			text, err := block.MarshalJSON()
-			must.Do(t, err)
+			text := must.Get(block.MarshalJSON())(t)
 			got = string(text)
 		}
 		if !strings.Contains(got, test.want) {

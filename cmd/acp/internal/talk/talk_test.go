@@ -115,15 +115,13 @@ func served(t *testing.T, handlers acp.AgentHandlers, opts *acp.AgentOptions) Ag
 func open(t *testing.T, o *Options) *Client {
 	t.Helper()
 	if o.Cwd == "" {
-		dir, err := filepath.EvalSymlinks(t.TempDir())
-		must.Do(t, err)
+		dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 		o.Cwd = dir
 	}
 	if o.Findings == nil {
 		o.Findings = func(f conformance.Finding) { t.Errorf("%s", f) }
 	}
-	c, err := Open(t.Context(), o)
-	must.Do(t, err)
+	c := must.Get(Open(t.Context(), o))(t)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -139,8 +137,7 @@ func example(t *testing.T, args ...string) Agent {
 
 func newSession(t *testing.T, c *Client) *Session {
 	t.Helper()
-	s, err := c.NewSession(t.Context(), nil)
-	must.Do(t, err)
+	s := must.Get(c.NewSession(t.Context(), nil))(t)
 	return s
 }
 
@@ -216,8 +213,7 @@ func TestConversation(t *testing.T) {
 // checkRecording checks that a recording has no findings.
 func checkRecording(t *testing.T, file []byte, end string) {
 	t.Helper()
-	r, err := report.New(report.Options{})
-	must.Do(t, err)
+	r := must.Get(report.New(report.Options{}))(t)
 	must.Do(t, r.Source("recording").Check(bytes.NewReader(file), nil))
 	if r.Findings() > 0 || !r.Readable() || !strings.Contains(string(file), end) {
 		var text strings.Builder
@@ -294,8 +290,7 @@ func TestAgentDies(t *testing.T) {
 
 func mortalAgent(t *testing.T) Agent {
 	t.Helper()
-	self, err := os.Executable()
-	must.Do(t, err)
+	self := must.Get(os.Executable())(t)
 	return Agent{Name: "mortal", Command: &launch.Command{Program: self, Env: map[string]string{runAs: "mortal"}}}
 }
 
@@ -501,8 +496,7 @@ func TestSubagent(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs sleep")
 	}
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	must.Do(t, err)
+	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	ready := make(chan error, 1)
 	agent := served(t, agentHandlers(func(ctx context.Context, s *acp.AgentSession, _ string) error {
 		err := s.Update(ctx, acp.NewSessionUpdateSubagentUpdate(acp.SubagentUpdate{SessionID: "child"}))
@@ -642,8 +636,7 @@ func TestAsksLocal(t *testing.T) {
 				}
 				return optionOf(q, test.kind), nil
 			}})
-			session, err := client.NewSession(t.Context(), nil)
-			must.Do(t, err)
+			session := must.Get(client.NewSession(t.Context(), nil))(t)
 			if _, err := session.Prompt(ctx, acp.TextBlock("do it")); err != nil && test.kind != "" {
 				t.Fatal(err)
 			}
@@ -781,8 +774,7 @@ func TestExperimental(t *testing.T) {
 	if err := c.Rename(t.Context(), "s", "New title"); err != nil || s.Title() != "New title" {
 		t.Errorf("rename: %v, %q", err, s.Title())
 	}
-	fork, err := c.Fork(t.Context(), "s", nil)
-	must.Do(t, err)
+	fork := must.Get(c.Fork(t.Context(), "s", nil))(t)
 	if fork.ID() != "s-fork" || fork.State().Snapshot().Modes.Value().CurrentModeID != "m" {
 		t.Errorf("forked: %s %v", fork.ID(), fork.State().Snapshot().Modes)
 	}
@@ -1002,8 +994,7 @@ func TestOwnFolders(t *testing.T) {
 		must.Do(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
 	}
 	c := open(t, &Options{Agent: served(t, handlers, nil), Cwd: ours})
-	s, err := c.NewSession(t.Context(), &SessionOptions{Cwd: other})
-	must.Do(t, err)
+	s := must.Get(c.NewSession(t.Context(), &SessionOptions{Cwd: other}))(t)
 	for dir, want := range map[string]bool{ours: false, other: true} {
 		if _, err := s.Prompt(t.Context(), acp.TextBlock(filepath.Join(dir, "file"))); err != nil || (read == nil) != want {
 			t.Errorf("%s: %v, %v", dir, read, err)

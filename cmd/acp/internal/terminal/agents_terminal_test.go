@@ -44,8 +44,7 @@ func asked(t *testing.T, args ...string) (x *screen.Terminal, dir string, fetche
 // installed reports whether any files of the agent exist.
 func installed(t *testing.T, dir string) bool {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*"))
-	must.Do(t, err)
+	files := must.Get(filepath.Glob(filepath.Join(dir, "*")))(t)
 	return len(files) > 0
 }
 

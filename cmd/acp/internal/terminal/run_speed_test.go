@@ -42,8 +42,7 @@ func builtProgram(t *testing.T) string {
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		info, err := os.Stat(file)
-		must.Do(t, err)
+		info := must.Get(os.Stat(file))(t)
 		t.Logf("size with %q: %.1f MiB", flags, float64(info.Size())/(1<<20))
 	}
 	return file
@@ -91,11 +90,9 @@ var memoryLine = regexp.MustCompile(`(VmRSS|VmHWM):\s+(\d+) kB`)
 // memory returns the current and the peak memory of a process.
 func memory(t *testing.T, pid int) (now, most int) {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	must.Do(t, err)
+	status := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)))(t)
 	for _, found := range memoryLine.FindAllStringSubmatch(string(status), -1) {
-		kB, err := strconv.Atoi(found[2])
-		must.Do(t, err)
+		kB := must.Get(strconv.Atoi(found[2]))(t)
 		if found[1] == "VmRSS" {
 			now = kB << 10
 		} else {

@@ -72,7 +72,6 @@ var buildACP = sync.OnceValues(func() (string, error) {
 func acpPath(t testing.TB) string {
 	t.Helper()
 	tier.Need(t, tier.Full)
-	path, err := buildACP()
-	must.Do(t, err)
+	path := must.Get(buildACP())(t)
 	return path
 }

@@ -39,8 +39,7 @@ func TestStderrFlood(t *testing.T) {
 // TestEarlierPrompts: the prompts of earlier runs in the directory come before those of this one.
 func TestEarlierPrompts(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	file, err := history.For("/work")
-	must.Do(t, err)
+	file := must.Get(history.For("/work"))(t)
 	long := strings.Repeat("line\n", 30)
 	keep := func(o *Options) { o.Prompts = file }
 	inWorld(t, acp.AgentHandlers{}, keep, func(w *world) {
@@ -67,8 +66,7 @@ func TestEarlierPrompts(t *testing.T) {
 		w.sleep(time.Second)
 		w.want("You said: second line") // pasted text is included
 	})
-	got, err := file.Load()
-	must.Do(t, err)
+	got := must.Get(file.Load())(t)
 	if len(got) != 4 || got[3].Text != got[1].Text || len(got[3].Pasted) != 1 || got[3].Pasted[0] != long {
 		t.Errorf("kept: %.60q", got)
 	}

@@ -35,8 +35,7 @@ import (
 // user's directory. A conversation is played for each line "each WORD ...", with its words in place of <1>, <2>, and so on.
 func TestKeysAndScreens(t *testing.T) {
 	for _, file := range must.Get(filepath.Glob("testdata/*.txtar"))(t) {
-		archive, err := txtar.ParseFile(file)
-		must.Do(t, err)
+		archive := must.Get(txtar.ParseFile(file))(t)
 		subject := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		for _, section := range archive.Files {
 			t.Run(subject+"/"+section.Name, func(t *testing.T) {

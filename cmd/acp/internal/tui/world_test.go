@@ -297,8 +297,7 @@ var update = flag.Bool("update", false, "write docs/reference/keys.md anew")
 // TestDocs: the tables of keys in docs/reference/keys.md are up to date.
 func TestDocs(t *testing.T) {
 	const path = "../../../../docs/reference/keys.md"
-	text, err := os.ReadFile(path)
-	must.Do(t, err)
+	text := must.Get(os.ReadFile(path))(t)
 	var b strings.Builder
 	for _, s := range allKeys() {
 		fmt.Fprintf(&b, "\n### %s\n\n| key | name | what it does |\n|---|---|---|\n", s.screen)

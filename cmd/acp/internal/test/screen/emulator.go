@@ -64,8 +64,7 @@ func need(t testing.TB) *emulator {
 	t.Helper()
 	tier.Need(t, tier.Full)
 	npmtest.Need(t)
-	e, err := theEmulator()
-	must.Do(t, err)
+	e := must.Get(theEmulator())(t)
 	return e
 }
 

@@ -54,8 +54,7 @@ func (x *Terminal) Golden(file string, update bool, masks ...Mask) {
 		must.Do(x.t, os.WriteFile(file, []byte(text), 0o644))
 		return
 	}
-	want, err := os.ReadFile(file)
-	must.Do(x.t, err)
+	want := must.Get(os.ReadFile(file))(x.t)
 	x.within(Deadline/3, "what "+file+" has (-update writes it):\n"+string(want),
 		func(f *Frame) bool { return dump(f) == string(want) })
 }

@@ -158,10 +158,8 @@ func TestStrange(t *testing.T) {
 func TestEmulatorLeavesNothing(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	need(t)
-	e, err := startEmulator()
-	must.Do(t, err)
-	term, err := e.open(10, 2, func([]byte) {})
-	must.Do(t, err)
+	e := must.Get(startEmulator())(t)
+	term := must.Get(e.open(10, 2, func([]byte) {}))(t)
 	if err := e.close(term); err != nil {
 		t.Error(err)
 	}

@@ -16,8 +16,7 @@ const getTermios = unix.TCGETS
 
 // Processes returns the running processes that the program, or processes started by it, have started.
 func (x *Terminal) Processes() (pids []int) {
-	files, err := filepath.Glob("/proc/[0-9]*/environ")
-	must.Do(x.t, err)
+	files := must.Get(filepath.Glob("/proc/[0-9]*/environ"))(x.t)
 	for _, file := range files {
 		env, err := os.ReadFile(file) // missing for processes that have ended
 		if err != nil || !bytes.Contains(append(env, 0), append([]byte(x.mark), 0)) {
