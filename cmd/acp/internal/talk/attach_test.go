@@ -57,6 +57,11 @@ func TestAttachment(t *testing.T) {
 			t.Errorf("%s: got %.200s, want %s", test.name, got, test.want)
 		}
 	}
+	for path, want := range map[string]string{"/a b": "file:///a%20b", "C:/a": "file:///C:/a"} {
+		if got := FileURL(path); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
 }
 
 // Files of MCP servers have the format of editors.

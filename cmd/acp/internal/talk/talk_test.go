@@ -122,11 +122,7 @@ func open(t *testing.T, o *Options) *Client {
 		o.Findings = func(f conformance.Finding) { t.Errorf("%s", f) }
 	}
 	c := must.Get(Open(t.Context(), o))(t)
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.Do(t, c.Close()) })
 	return c
 }
 
@@ -190,7 +186,7 @@ func TestConversation(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if len(asked) != 1 || asked[0].Call.Kind != acp.ToolKindExecute || !strings.Contains(asked[0].Call.Title, "echo Hello") || asked[0].Decision.Why == "" {
+	if len(asked) != 1 || asked[0].Call.Kind != acp.ToolKindExecute || asked[0].Call.ToolCallID == "" || !strings.Contains(asked[0].Call.Title, "echo Hello") || asked[0].Decision.Why == "" {
 		t.Errorf("asked: %v", asked)
 	}
 	if len(decided) != 2 || decided[0].Decision.By.Effect != policy.Allow || decided[1].Decision.By.Effect != policy.Ask || decided[1].Decision.Option == nil {
@@ -427,9 +423,16 @@ func TestTerminalsEnd(t *testing.T) {
 	if term, _ := c.Terminal(first); term.Ended {
 		t.Error("the command of the earlier turn has ended")
 	}
+	must.Do(t, c.memory.Add(s.ID(), policy.Rule{Effect: policy.Allow, Tools: []string{"look"}}))
 	must.Do(t, s.Close(t.Context()))
 	if id := <-ended; id != first {
 		t.Errorf("%s ended, not %s", id, first)
+	}
+	if rules, err := c.memory.Rules(s.ID()); len(rules) > 0 || err != nil {
+		t.Errorf("the closed session has the rules %v, %v", rules, err)
+	}
+	if c.owner(s.ID()) != nil {
+		t.Error("the closed session is still known")
 	}
 }
 
@@ -811,6 +814,9 @@ func TestTerminalLogin(t *testing.T) {
 	var out bytes.Buffer
 	for _, m := range c.LoginMethods() {
 		if m.Kind == TerminalLogin {
+			if got := m.String(); !strings.HasPrefix(got, "in the terminal, with the arguments -login") {
+				t.Error(got)
+			}
 			if err := c.Login(t.Context(), m.ID, launch.Terminal{Stdin: strings.NewReader("Ada\n"), Stdout: &out, Stderr: &out}); err != nil {
 				t.Fatalf("%v\n%s", err, out.String())
 			}
@@ -938,6 +944,13 @@ func TestSettings(t *testing.T) {
 		if err := s.ChooseOption(t.Context(), option, value); !errors.Is(err, ErrNoSetting) {
 			t.Errorf("%s=%s: %v", option, value, err)
 		}
+	}
+	if i, err := find("option", "b", []Choice{{ID: "b", Name: "First"}, {ID: "c", Name: "B"}}); i != 0 || err != nil {
+		t.Errorf("an id is not preferred to a name: %d, %v", i, err)
+	}
+	must.Do(t, c.Close())
+	if err := s.Choose(t.Context(), "mode", "ask"); !errors.Is(err, acp.ErrClosed) {
+		t.Errorf("after the end: %v", err)
 	}
 }
 
