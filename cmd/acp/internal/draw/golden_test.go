@@ -123,9 +123,7 @@ func TestGoldens(t *testing.T) {
 	golden(t, "plan.txt", Plan(Dark(), s, 40, 10))
 	golden(t, "usage.txt", []string{Usage(Dark(), s.Usage.Value()), Usage(Plain(), s.Usage.Value())})
 	var b strings.Builder
-	if err := Export(&b, s, &ExportOptions{Facts: []string{"agent: claude", "directory: /w"}, Terminal: storyTerminal}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Export(&b, s, &ExportOptions{Facts: []string{"agent: claude", "directory: /w"}, Terminal: storyTerminal}))
 	goldenText(t, "export.txt", b.String())
 }
 

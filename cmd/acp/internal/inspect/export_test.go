@@ -42,8 +42,7 @@ func TestExports(t *testing.T) {
 		t.Errorf("the finding is %+v", f)
 	}
 	exported := b.get("/export?source=1&as=recording")
-	all, err := recording.ReadAll(bytes.NewReader(exported))
-	must.Do(t, err)
+	all := must.Get(recording.ReadAll(bytes.NewReader(exported)))(t)
 	judge, found := conformance.NewJudge(nil, nil), 0
 	for _, m := range all.Messages() {
 		found += len(judge.Message(m))
@@ -52,8 +51,7 @@ func TestExports(t *testing.T) {
 		t.Error("the exported recording has no findings")
 	}
 	for as, want := range map[string]int{"html": 200, "junit": 404} {
-		res, err := b.ask("/export?source=1&as=" + as)
-		must.Do(t, err)
+		res := must.Get(b.ask("/export?source=1&as=" + as))(t)
 		res.Body.Close()
 		if res.StatusCode != want {
 			t.Errorf("%s: %s", as, res.Status)
@@ -63,8 +61,7 @@ func TestExports(t *testing.T) {
 
 // The two directions of a connection are recorded by two goroutines, and its times are in order all the same.
 func TestTimesInOrder(t *testing.T) {
-	in, err := New(Options{})
-	must.Do(t, err)
+	in := must.Get(New(Options{}))(t)
 	defer in.Close()
 	s, err := in.source(sourceOptions{kind: "agent", name: "agent", header: recording.Header{Date: time.Now()}})
 	must.Do(t, err)
@@ -86,10 +83,8 @@ func TestTimesInOrder(t *testing.T) {
 // Conversations in version 2 are shown like those in version 1.
 func TestConversationOfVersion2(t *testing.T) {
 	for _, name := range []string{"v2-typescript-client-typescript", "v2-turns"} {
-		text, err := os.ReadFile(root + "/conformance/testdata/clean/" + name + ".jsonl")
-		must.Do(t, err)
-		in, err := New(Options{})
-		must.Do(t, err)
+		text := must.Get(os.ReadFile(root + "/conformance/testdata/clean/" + name + ".jsonl"))(t)
+		in := must.Get(New(Options{}))(t)
 		defer in.Close()
 		must.Do(t, in.Read(name, bytes.NewReader(text), ""))
 		kinds := map[string]int{}
@@ -112,8 +107,7 @@ func TestConversationOfVersion2(t *testing.T) {
 
 // A report loads nothing, and hostile text in it is text.
 func TestReport(t *testing.T) {
-	in, err := New(Options{Version: "v0", NoMask: true})
-	must.Do(t, err)
+	in := must.Get(New(Options{Version: "v0", NoMask: true}))(t)
 	defer func() {
 		if err := in.Close(); err != nil {
 			t.Error(err)
@@ -123,8 +117,7 @@ func TestReport(t *testing.T) {
 	w, err := recording.NewWriter(&file, recording.Header{Tool: hostile[0], Command: hostile, Date: time.Now()}, nil)
 	must.Do(t, err)
 	for _, text := range hostile {
-		quoted, err := json.Marshal(text)
-		must.Do(t, err)
+		quoted := must.Get(json.Marshal(text))(t)
 		for _, line := range []string{
 			text, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%s,"params":{%s:1}}`, quoted, quoted, quoted),
 			fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%s,"update":{"sessionUpdate":"tool_call","toolCallId":%s,"title":%s}}}`, quoted, quoted, quoted),
@@ -179,8 +172,7 @@ func TestCapabilitiesOfMethods(t *testing.T) {
 	}
 	known := map[string]bool{}
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		must.Do(t, err)
+		text := must.Get(os.ReadFile(path))(t)
 		for _, r := range regexp.MustCompile(`(?m)^Capability +(\S+) = (\S+)`).FindAllStringSubmatch(string(text), -1) {
 			method, path := r[1], r[2]
 			known[method+" "+path] = true
@@ -229,8 +221,7 @@ func TestMethods(t *testing.T) {
 
 // The page's types are those of the server.
 func TestProtocol(t *testing.T) {
-	text, err := os.ReadFile("page/protocol.ts")
-	must.Do(t, err)
+	text := must.Get(os.ReadFile("page/protocol.ts"))(t)
 	interfaces := map[string][]string{}
 	for _, m := range regexp.MustCompile(`(?s)export interface (\w+) \{\n(.*?)\n\}`).FindAllStringSubmatch(string(text), -1) {
 		for _, field := range regexp.MustCompile(`(?m)^  (\w+)\??:`).FindAllStringSubmatch(m[2], -1) {

@@ -44,10 +44,8 @@ type inspected struct {
 func serveTest(t *testing.T, o Options) *inspected {
 	t.Helper()
 	o.Version = "v0"
-	in, err := New(o)
-	must.Do(t, err)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Do(t, err)
+	in := must.Get(New(o))(t)
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	secret := NewTapSecret()
 	server := in.Serve(listener, secret)
 	t.Cleanup(func() {
@@ -107,8 +105,7 @@ func (b *browser) ask(path string) (*http.Response, error) {
 // get returns the body of a path.
 func (b *browser) get(path string) []byte {
 	b.i.t.Helper()
-	res, err := b.ask(path)
-	must.Do(b.i.t, err)
+	res := must.Get(b.ask(path))(b.i.t)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusOK {
@@ -320,14 +317,12 @@ func TestSecurity(t *testing.T) {
 	secret := "Bearer " + i.browser().secret
 	bare := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	get := func(method, path string, header http.Header) *http.Response {
-		r, err := http.NewRequest(method, home+path, nil)
-		must.Do(t, err)
+		r := must.Get(http.NewRequest(method, home+path, nil))(t)
 		r.Header = header
 		if host := header.Get("Host"); host != "" {
 			r.Host = host
 		}
-		res, err := bare.Do(r)
-		must.Do(t, err)
+		res := must.Get(bare.Do(r))(t)
 		res.Body.Close()
 		return res
 	}
@@ -458,8 +453,7 @@ func TestStrangers(t *testing.T) {
 	ended := make(chan struct{})
 	const all = 3 * maxStrangers
 	for n := range all {
-		conn, err := net.Dial("tcp", i.server.host)
-		must.Do(t, err)
+		conn := must.Get(net.Dial("tcp", i.server.host))(t)
 		t.Cleanup(func() { conn.Close() })
 		must.Get(io.WriteString(conn, kinds[n%len(kinds)]))(t)
 		go func() {
@@ -497,8 +491,7 @@ func TestMatch(t *testing.T) {
 }
 
 func mustRequest(t *testing.T, url string) *http.Request {
-	r, err := http.NewRequest(http.MethodGet, url, nil)
-	must.Do(t, err)
+	r := must.Get(http.NewRequest(http.MethodGet, url, nil))(t)
 	return r
 }
 
@@ -890,8 +883,7 @@ func TestBadAgent(t *testing.T) {
 			}
 		}
 	}
-	all, err := recording.ReadAll(bytes.NewReader(b.get("/export?source=1&as=recording")))
-	must.Do(t, err)
+	all := must.Get(recording.ReadAll(bytes.NewReader(b.get("/export?source=1&as=recording"))))(t)
 	numbers := 0
 	var long int
 	for _, m := range all.Messages() {
@@ -961,13 +953,11 @@ func TestMemory(t *testing.T) {
 func TestTap(t *testing.T) {
 	i := serveTest(t, Options{})
 	path := filepath.Join(t.TempDir(), "dir", "inspect.json")
-	remove, err := WriteTapFile(path, TapFile{i.server.host, i.secret})
-	must.Do(t, err)
+	remove := must.Get(WriteTapFile(path, TapFile{i.server.host, i.secret}))(t)
 	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: %v, %v", info, err)
 	}
-	to, err := DialTap(path)
-	must.Do(t, err)
+	to := must.Get(DialTap(path))(t)
 	p := i.browser().open(0, "")
 	w, err := recording.NewWriter(to, recording.Header{Tool: "acp", Command: []string{"my-agent", "--acp"}}, recording.NewMasker())
 	must.Do(t, err)
@@ -1007,8 +997,7 @@ func TestTap(t *testing.T) {
 		}
 	}
 	// A program that has taken the port of an inspection learns nothing.
-	thief, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Do(t, err)
+	thief := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	stolen := make(chan string, 1)
 	go func() {
 		conn, err := thief.Accept()

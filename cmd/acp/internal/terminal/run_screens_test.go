@@ -13,6 +13,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/cmd/acp/internal/test/screen"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -73,9 +74,7 @@ var verbs = map[string]func(p *play, neg bool, args []string){
 	},
 	"leave": func(p *play, _ bool, args []string) {
 		var status int
-		if _, err := fmt.Sscan(args[0], &status); err != nil {
-			p.t.Fatal(err)
-		}
+		must.Get(fmt.Sscan(args[0], &status))(p.t)
 		p.Leave(status)
 	},
 	"title": func(p *play, _ bool, args []string) {

@@ -56,11 +56,7 @@ func newPlay(t testing.TB) *play {
 	for _, dir := range []string{p.dir, p.home, p.dir + "/docs"} {
 		must.Do(t, os.MkdirAll(dir, 0o700))
 	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(base); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.Do(t, os.RemoveAll(base)) })
 	for name, text := range map[string]string{
 		"notes.txt": "Buy milk.\n", "main.go": before, "docs/guide.md": "# Guide\n", "pixel.png": "\x89PNG\r\n\x1a\n",
 	} {
@@ -131,9 +127,7 @@ func (p *play) answered(texts ...string) {
 // open opens the gate of the agent once.
 func (p *play) open() {
 	p.t.Helper()
-	if _, err := p.gate.Write([]byte{'.'}); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Get(p.gate.Write([]byte{'.'}))(p.t)
 }
 
 // masks mask what differs between two runs.

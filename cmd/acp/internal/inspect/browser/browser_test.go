@@ -157,8 +157,7 @@ func call[P, R any](p *tab, command cdp.Command[P, R], params P) R {
 	p.t.Helper()
 	ctx, stop := p.limited()
 	defer stop()
-	result, err := chromedp.Call(ctx, command, params)
-	must.Do(p.t, err)
+	result := must.Get(chromedp.Call(ctx, command, params))(p.t)
 	return result
 }
 
@@ -176,8 +175,7 @@ func eval[T any](p *tab, expression string) T {
 	p.t.Helper()
 	ctx, stop := context.WithTimeout(p.ctx, 2*deadline)
 	defer stop()
-	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
-	must.Do(p.t, err)
+	value := must.Get(chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise)))(p.t)
 	return value
 }
 
@@ -267,8 +265,7 @@ func inspection(t *testing.T, o inspect.Options) (*inspect.Inspection, *inspect.
 	t.Helper()
 	need(t)
 	o.Version = "v0.0.0"
-	in, err := inspect.New(o)
-	must.Do(t, err)
+	in := must.Get(inspect.New(o))(t)
 	server := in.Serve(listen(t), "")
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
@@ -283,8 +280,7 @@ func inspection(t *testing.T, o inspect.Options) (*inspect.Inspection, *inspect.
 
 func listen(t *testing.T) net.Listener {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Do(t, err)
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	return listener
 }
 

@@ -217,8 +217,7 @@ func (c *cutter) cut() {
 // TestLostConnection cuts the connection of the page, which connects again and has everything once.
 func TestLostConnection(t *testing.T) {
 	need(t)
-	in, err := inspect.New(inspect.Options{Version: "v0.0.0", Agent: agent(t), Cwd: t.TempDir()})
-	must.Do(t, err)
+	in := must.Get(inspect.New(inspect.Options{Version: "v0.0.0", Agent: agent(t), Cwd: t.TempDir()}))(t)
 	wire := &cutter{Listener: listen(t)}
 	server := in.Serve(wire, "")
 	p := newTab(t, wide)

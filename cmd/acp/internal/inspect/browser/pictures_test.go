@@ -30,14 +30,10 @@ func (p *tab) picture(name string) {
 	p.accessible(name)
 	ctx, stop := p.limited()
 	defer stop()
-	text, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
-	must.Do(p.t, err)
-	taken, err := png.Decode(bytes.NewReader(text))
-	must.Do(p.t, err)
+	text := must.Get(chromedp.Run(ctx, chromedp.CaptureScreenshot()))(p.t)
+	taken := must.Get(png.Decode(bytes.NewReader(text)))(p.t)
 	var out bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, reduced(taken)); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, reduced(taken)))
 	if out.Len() > maxPicture {
 		p.t.Errorf("%s has %d bytes", name, out.Len())
 	}

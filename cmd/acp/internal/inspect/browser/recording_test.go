@@ -24,8 +24,7 @@ import (
 // exist.
 func faulty(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("testdata/faulty.jsonl")
-	must.Do(t, err)
+	text := must.Get(os.ReadFile("testdata/faulty.jsonl"))(t)
 	return string(text)
 }
 
@@ -44,13 +43,11 @@ func (p *tab) downloads(dir string) {
 // download clicks a button and returns the file that it downloads.
 func (p *tab) download(dir, name string) string {
 	p.t.Helper()
-	before, err := os.ReadDir(dir)
-	must.Do(p.t, err)
+	before := must.Get(os.ReadDir(dir))(p.t)
 	p.click("button", name)
 	path := ""
 	p.wait(func() bool {
-		now, err := os.ReadDir(dir)
-		must.Do(p.t, err)
+		now := must.Get(os.ReadDir(dir))(p.t)
 		for _, f := range now {
 			known := slices.ContainsFunc(before, func(old os.DirEntry) bool { return old.Name() == f.Name() })
 			if !known && !strings.HasSuffix(f.Name(), ".crdownload") && !strings.HasPrefix(f.Name(), ".") {
@@ -75,8 +72,7 @@ func TestRecording(t *testing.T) {
 	look(p)
 
 	p.click("details.menu summary", "Export")
-	recorded, err := os.Open(p.download(dir, "Recording"))
-	must.Do(t, err)
+	recorded := must.Get(os.Open(p.download(dir, "Recording")))(t)
 	defer recorded.Close()
 	messages := 0
 	for r := recording.NewReader(recorded, nil); ; {
@@ -202,8 +198,7 @@ func TestCompare(t *testing.T) {
 // TestTrace shows the hops of a conductor's trace as one diagram with all participants.
 func TestTrace(t *testing.T) {
 	in, server := inspection(t, inspect.Options{})
-	file, err := os.Open("testdata/trace.jsonl")
-	must.Do(t, err)
+	file := must.Get(os.Open("testdata/trace.jsonl"))(t)
 	defer file.Close()
 	must.Do(t, in.Read("trace.jsonl", file, ""))
 	p := newTab(t, wide)
@@ -239,8 +234,7 @@ func command(t *testing.T, name string, args ...string) (*output, *exec.Cmd) {
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "HOME="+t.TempDir())
 	cmd.Stderr = os.Stderr
-	pipe, err := cmd.StdoutPipe()
-	must.Do(t, err)
+	pipe := must.Get(cmd.StdoutPipe())(t)
 	must.Do(t, cmd.Start())
 	o := &output{t: t, lines: make(chan string, 100)}
 	done := make(chan error, 1)

@@ -337,9 +337,7 @@ func (x *Terminal) Paste(text string) {
 // Resize changes the size of the terminal.
 func (x *Terminal) Resize(cols, rows int) {
 	x.t.Helper()
-	if err := x.e.ask(request{Op: "resize", Term: x.term, Cols: cols, Rows: rows}, nil); err != nil {
-		x.t.Fatal(err)
-	}
+	must.Do(x.t, x.e.ask(request{Op: "resize", Term: x.term, Cols: cols, Rows: rows}, nil))
 	must.Do(x.t, x.setSize(cols, rows))
 }
 
@@ -374,9 +372,7 @@ func (x *Terminal) Whole() *Frame {
 func (x *Terminal) frame(cells bool) *Frame {
 	x.t.Helper()
 	var f Frame
-	if err := x.e.ask(request{Op: "frame", Term: x.term, Cells: cells}, &f); err != nil {
-		x.t.Fatal(err)
-	}
+	must.Do(x.t, x.e.ask(request{Op: "frame", Term: x.term, Cells: cells}, &f))
 	return &f
 }
 
@@ -385,9 +381,7 @@ func (x *Terminal) frame(cells bool) *Frame {
 func (x *Terminal) History() string {
 	x.t.Helper()
 	var lines []Line
-	if err := x.e.ask(request{Op: "history", Term: x.term}, &lines); err != nil {
-		x.t.Fatal(err)
-	}
+	must.Do(x.t, x.e.ask(request{Op: "history", Term: x.term}, &lines))
 	var b strings.Builder
 	for i, line := range lines {
 		if i > 0 && !line.Wrapped {
