@@ -25,11 +25,7 @@ func serveModel(t *testing.T, preset string) (dir, work string, model *fakeModel
 	if model, err = (&modelFlags{preset: preset}).serve(dir); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := model.close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.Do(t, model.close()) })
 	for i, variable := range model.env {
 		model.env[i] = strings.ReplaceAll(variable, "{home}", model.home)
 	}

@@ -34,7 +34,8 @@ func oddAgent() {
 		send(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"odd","update":%s}}`, text)
 	}
 	say := func(text string) {
-		update(fmt.Sprintf(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%s"}}`, text))
+		quoted, _ := json.Marshal(text) // a text can always be encoded
+		update(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":` + string(quoted) + `}}`)
 	}
 	caps := `{"loadSession":true,"promptCapabilities":{"image":true,"embeddedContext":true}}`
 	if len(os.Args) > 1 && os.Args[1] == "--poor" {
@@ -47,8 +48,7 @@ func oddAgent() {
 	for _, file := range txtar.Parse(oddLines).Files {
 		written[file.Name] = string(file.Data)
 	}
-	var servers json.RawMessage
-	var prompt json.RawMessage // the one that hangs
+	var servers, prompt json.RawMessage // prompt is the one that hangs
 	for {
 		line, err := in.ReadBytes('\n')
 		if err != nil {
@@ -104,13 +104,12 @@ func oddAgent() {
 				say("so long")
 				fmt.Fprintln(os.Stderr, "out of \x1b[31mmemory")
 				os.Exit(7)
-			case "hang", "deaf":
-				if word == "hang" {
-					prompt = m.ID
-				}
-				if word == "deaf" {
-					signal.Ignore(syscall.SIGTERM)
-				}
+			case "hang":
+				prompt = m.ID
+				say("hanging")
+				continue
+			case "deaf":
+				signal.Ignore(syscall.SIGTERM)
 				say("hanging")
 				continue
 			case "flood":
@@ -118,15 +117,11 @@ func oddAgent() {
 					say(strings.Repeat("flood ", 20))
 				}
 			case "utf8":
-				say("before \xff\xfe after")
+				update(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"before ` + "\xff\xfe" + ` after"}}`)
 			case "huge":
 				say(strings.Repeat("x", 100<<20))
 			case "servers":
-				quoted, err := json.Marshal(string(servers))
-				if err != nil {
-					panic(err)
-				}
-				say(string(quoted[1 : len(quoted)-1]))
+				say(string(servers))
 			case "eof":
 				say("bye")
 				os.Stdout.Close()
@@ -137,12 +132,10 @@ func oddAgent() {
 			case "prompt":
 				for _, block := range m.Params.Prompt {
 					text, _ := json.Marshal(block)
-					quoted, _ := json.Marshal(string(text))
-					say(strings.Trim(string(quoted), `"`) + `\n`)
+					say(string(text) + "\n")
 				}
 			case "env":
-				quoted, _ := json.Marshal(strings.Join(os.Args[1:], " "))
-				say(strings.Trim(string(quoted), `"`))
+				say(strings.Join(os.Args[1:], " "))
 			case "late": // the text comes after the answer, in pieces
 				update(`{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm"}}`)
 				send(`{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"end_turn"}}`, m.ID)
@@ -152,7 +145,7 @@ func oddAgent() {
 				continue
 			case "mute":
 				update(`{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"the answer is 4"}}`)
-				say(`\n `)
+				say("\n ")
 				fmt.Fprint(os.Stderr, "the key is invalid\n\n")
 			case "blanks": // in several chunks; the message of the text's second word begins with one
 				_, last, _ := strings.Cut(text, " ")
@@ -168,8 +161,7 @@ func oddAgent() {
 			send(`{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"%s","_meta":{"own":1}}}`, m.ID, stop)
 		case "":
 			if string(m.ID) == `"ask"` {
-				answer, _ := json.Marshal(string(bytes.TrimSpace(line)))
-				say(strings.Trim(string(answer), `"`))
+				say(string(bytes.TrimSpace(line)))
 				send(`{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"end_turn"}}`, prompt)
 			}
 		}

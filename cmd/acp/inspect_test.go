@@ -100,20 +100,24 @@ func (p *inspectPage) read(ctx context.Context) error {
 }
 
 // do sends a command, which must succeed.
-func (p *inspectPage) do(members map[string]any) {
+func (p *inspectPage) do(name string, members map[string]any) {
+	p.t.Helper()
+	if failed := p.try(name, members); failed != "" {
+		p.t.Fatalf("%s %v: %s", name, members, failed)
+	}
+}
+
+// try sends a command, and returns its error.
+func (p *inspectPage) try(name string, members map[string]any) string {
 	p.t.Helper()
 	p.last++
-	members["id"] = p.last
-	text := must.Get(json.Marshal(members))(p.t)
-	p.write(string(text))
+	members["do"], members["id"] = name, p.last
+	p.write(string(must.Get(json.Marshal(members))(p.t)))
 	ctx, cancel := context.WithTimeout(p.t.Context(), 3*time.Minute)
 	defer cancel()
 	for {
 		if failed, ok := p.replies[p.last]; ok {
-			if failed != "" {
-				p.t.Fatalf("%s: %s", text, failed)
-			}
-			return
+			return failed
 		}
 		must.Do(p.t, p.read(ctx))
 	}
@@ -123,7 +127,7 @@ func (p *inspectPage) do(members map[string]any) {
 func (p *inspectPage) request(source, method string, params any) *inspectedRow {
 	p.t.Helper()
 	from := len(p.rows)
-	p.do(map[string]any{"do": "send", "source": source, "method": method, "params": params})
+	p.do("send", map[string]any{"source": source, "method": method, "params": params})
 	seen := 0
 	return p.row("the response to "+method, func(r *inspectedRow) bool {
 		seen++

@@ -142,26 +142,18 @@ func TestProbeClientAsks(t *testing.T) {
 // continues whatever the result, or never continues.
 func badLogin(how string, command []string) {
 	for starts := 1; ; starts++ {
-		agent := exec.Command(command[0], command[1:]...)
-		in, err := agent.StdinPipe()
+		agent, err := rpc.Command(exec.Command(command[0], command[1:]...)).Connect(context.Background())
 		if err != nil {
 			panic(err)
 		}
-		out, err := agent.StdoutPipe()
-		if err != nil {
-			panic(err)
-		}
-		if err := agent.Start(); err != nil {
-			panic(err)
-		}
-		lines := bufio.NewScanner(out)
 		var login []string
 		for _, request := range []string{
 			`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"auth":{"terminal":true}},"clientInfo":{"name":"bad","version":"1"}}}`,
 			`{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}`,
 		} {
-			io.WriteString(in, request+"\n")
-			if !lines.Scan() {
+			err := agent.Write([]byte(request))
+			line, failed := agent.Read()
+			if err != nil || failed != nil {
 				break
 			}
 			var answer struct {
@@ -169,7 +161,7 @@ func badLogin(how string, command []string) {
 					AuthMethods []struct{ Args []string }
 				}
 			}
-			if json.Unmarshal(lines.Bytes(), &answer) == nil && len(answer.Result.AuthMethods) > 0 {
+			if json.Unmarshal(line, &answer) == nil && len(answer.Result.AuthMethods) > 0 {
 				login = answer.Result.AuthMethods[0].Args
 			}
 		}
@@ -177,8 +169,7 @@ func badLogin(how string, command []string) {
 			io.Copy(io.Discard, os.Stdin) // its user ends it
 			return
 		}
-		in.Close()
-		agent.Wait()
+		agent.Close()
 		err = exec.Command(command[0], append(command[1:len(command):len(command)], login...)...).Run()
 		if how == "login-forgotten" {
 			io.Copy(io.Discard, os.Stdin)

@@ -440,11 +440,7 @@ func TestConnectComesBack(t *testing.T) {
 	through := func(cuts int, scheme string) (acp.Transport, *lines, *cutproxy.Proxy) {
 		proxy := must.Get(cutproxy.New(address))(t)
 		proxy.Limit(20_000, cuts)
-		t.Cleanup(func() {
-			if err := proxy.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		t.Cleanup(func() { must.Do(t, proxy.Close()) })
 		said := &lines{}
 		cmd := exec.Command(programPath(t, "acp"), "connect", "--reopen-timeout", "3m", scheme+"://"+proxy.Addr()+remote.DefaultPath)
 		cmd.Stderr = said

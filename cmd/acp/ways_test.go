@@ -170,30 +170,19 @@ var waysToAgents = map[string]way{
 // inspectGrabber tries acp inspect.
 func inspectGrabber(g *grabbed) []string {
 	page := openPage(g.T, startInspect(g.T, g.env, "--agent", "grab", "--folder", g.dir, "-C", g.dir).url)
-	page.do(map[string]any{"do": "start"})
+	page.do("start", map[string]any{})
 	page.request("1", "initialize", map[string]any{"protocolVersion": 1, "clientCapabilities": map[string]any{}})
 	session := page.request("1", "session/new", map[string]any{"cwd": g.dir, "mcpServers": []any{}})
-	page.do(map[string]any{"do": "send", "source": "1", "method": "session/prompt", "params": map[string]any{"sessionId": session.Session, "prompt": []any{}}})
+	page.do("send", map[string]any{"source": "1", "method": "session/prompt", "params": map[string]any{"sessionId": session.Session, "prompt": []any{}}})
 	page.row("the file", func(r *inspectedRow) bool { return r.Method == "fs/read_text_file" && r.Re > 0 })
 	asked := map[string]string{}
 	for _, method := range []string{"fs/write_text_file", "terminal/create"} {
 		request := page.row(method, func(r *inspectedRow) bool { return r.Method == method && r.Kind == "request" })
 		before := g.the(map[string]string{"fs/write_text_file": "written", "terminal/create": "ran"}[method])
 		asked[method] = map[bool]string{true: "asks", false: "yes"}[before == ""]
-		send := func(command string) string {
-			page.last++
-			page.write(fmt.Sprintf(`{"id":%d,"source":"1","row":%d,%s}`, page.last, request.N, command))
-			for {
-				if answer, ok := page.replies[page.last]; ok {
-					return answer
-				}
-				if err := page.read(g.Context()); err != nil {
-					g.Fatal(err)
-				}
-			}
-		}
+		row := map[string]any{"source": "1", "row": request.N, "option": 0}
 		for seen := false; ; { // until the request has become a question, and that has been visible for long enough
-			answer := send(`"do":"choose","option":0`)
+			answer := page.try("choose", row)
 			if answer == "" {
 				break
 			}
@@ -201,7 +190,7 @@ func inspectGrabber(g *grabbed) []string {
 			case strings.Contains(answer, "nothing in this row"), seen && strings.Contains(answer, view.ErrTooEarly.Error()):
 			case !seen:
 				seen = true
-				send(`"do":"seen"`)
+				page.try("seen", row)
 			default:
 				g.Fatalf("%s: %s", method, answer)
 			}
