@@ -728,6 +728,30 @@ func TestAnsweredOnce(t *testing.T) {
 	}
 }
 
+// What the server keeps of messages is bounded, and it counts findings by their levels.
+func TestBounds(t *testing.T) {
+	for text, want := range map[string]string{"abcd": "abcd", "abcde": "abcd", "abc\u00e9": "abc", "ab\xff\xffe": "ab\xff\xff"} {
+		var r rowEvent
+		if setText(&r, []byte(text), 4); r.Raw != want || r.Cut != (len(text) > 4) || r.Size != len(text) {
+			t.Errorf("%q: %q, cut %v, %d bytes", text, r.Raw, r.Cut, r.Size)
+		}
+	}
+	var c capabilities
+	for _, length := range []int{200, 201} {
+		c.add(conformance.Agent, conformance.Request, strings.Repeat("m", length), nil)
+	}
+	if len(c.used) != 1 {
+		t.Errorf("%d methods are counted", len(c.used))
+	}
+	s := &source{}
+	for _, level := range []conformance.Level{conformance.Must, conformance.Should, conformance.ShouldNot, conformance.Advice} {
+		s.finding(&conformance.Finding{Level: level})
+	}
+	if want := (findingCount{Must: 1, Should: 2, Advice: 1}); s.findings != want {
+		t.Errorf("findings: %+v", s.findings)
+	}
+}
+
 func TestLive(t *testing.T) {
 	folder := t.TempDir()
 	must.Do(t, os.WriteFile(filepath.Join(folder, "a.txt"), []byte("from the disk"), 0o600))
@@ -867,8 +891,8 @@ func TestBadAgent(t *testing.T) {
 	if open := p.state.Sources[0].Unanswered; len(open) != 1 {
 		t.Errorf("unanswered: %v", open)
 	}
-	if len(p.late) == 0 && len(p.findings("1")) == 0 {
-		t.Error("no finding about the prompt that was never answered")
+	if n := p.state.Sources[0].Unanswered[0]; !slices.ContainsFunc(p.late, func(l lateEvent) bool { return l.N == n }) {
+		t.Errorf("no finding about the prompt that was never answered: %+v", p.late)
 	}
 	for n, r := range p.rows["1"] {
 		if r.N != n+1 {

@@ -948,6 +948,9 @@ func TestSettings(t *testing.T) {
 	if i, err := find("option", "b", []Choice{{ID: "b", Name: "First"}, {ID: "c", Name: "B"}}); i != 0 || err != nil {
 		t.Errorf("an id is not preferred to a name: %d, %v", i, err)
 	}
+	if err := s.Set(t.Context(), &Setting{Choice: Choice{ID: "nothing"}, Boolean: true}, "true"); err == nil {
+		t.Error("the agent's error is lost")
+	}
 	must.Do(t, c.Close())
 	if err := s.Choose(t.Context(), "mode", "ask"); !errors.Is(err, acp.ErrClosed) {
 		t.Errorf("after the end: %v", err)
