@@ -307,33 +307,40 @@ func TestOrderAndBarrier(t *testing.T) {
 }
 
 func TestOverflowFailsTheCall(t *testing.T) {
-	update := NotificationMethod[echoParams]{Name: "update"}
-	var c *Conn
-	var handled atomic.Int32
-	results := make(chan error, 1)
-	p, c := newPeer(t, []Route{update.Handle(func(ctx context.Context, p *echoParams) error {
-		if handled.Add(1) == 1 {
-			_, err := echoMethod.Call(ctx, c, p)
-			results <- err
-		}
-		return nil
-	})}, &Options{QueueBytes: 100, QueueLimit: 1000})
-	p.updates(0, 200)
-	if err := receive(t, results); !errors.Is(err, rpc.ErrOverflow) {
-		t.Error(err)
-	}
-	go echoMethod.Call(t.Context(), c, &echoParams{SessionID: "s", N: -1})
-	line := p.read()
-	for !strings.Contains(line, `"n":-1`) { // the first call is sent unless the queue is full before that
-		line = p.read()
-	}
-	var second struct{ ID int }
-	must.Do(t, json.Unmarshal([]byte(line), &second))
-	p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, second.ID))
-	p.send(note("$/end", `{}`))
-	engine.AwaitHandled(c, "s")
-	if handled.Load() != 200 {
-		t.Errorf("%d of 200 updates handled", handled.Load())
+	for name, opts := range map[string]*Options{
+		"the limit of all queues": {QueueBytes: 100, QueueLimit: 1000},
+		"the limit of the queue":  {QueueBytes: 500, QueueLimit: 600},
+	} {
+		t.Run(name, func(t *testing.T) {
+			update := NotificationMethod[echoParams]{Name: "update"}
+			var c *Conn
+			var handled atomic.Int32
+			results := make(chan error, 1)
+			p, c := newPeer(t, []Route{update.Handle(func(ctx context.Context, p *echoParams) error {
+				if handled.Add(1) == 1 {
+					_, err := echoMethod.Call(ctx, c, p)
+					results <- err
+				}
+				return nil
+			})}, opts)
+			p.updates(0, 200)
+			if err := receive(t, results); !errors.Is(err, rpc.ErrOverflow) {
+				t.Error(err)
+			}
+			go echoMethod.Call(t.Context(), c, &echoParams{SessionID: "s", N: -1})
+			line := p.read()
+			for !strings.Contains(line, `"n":-1`) { // the first call is sent unless the queue is full before that
+				line = p.read()
+			}
+			var second struct{ ID int }
+			must.Do(t, json.Unmarshal([]byte(line), &second))
+			p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, second.ID))
+			p.send(note("$/end", `{}`))
+			engine.AwaitHandled(c, "s")
+			if handled.Load() != 200 {
+				t.Errorf("%d of 200 updates handled", handled.Load())
+			}
+		})
 	}
 }
 

@@ -114,7 +114,12 @@ func TestOpenTurn(t *testing.T) {
 	free()
 	peer.send(`{"jsonrpc":"2.0","id":2,"method":"turn","params":{"sessionId":"s"}}`)
 	peer.expect(`{"jsonrpc":"2.0","id":2,"result":{"n":0}}`)
-	end()
+	if engine.TurnOver(ctx) {
+		t.Error("the turn is over before its end")
+	}
+	if end(); !engine.TurnOver(ctx) {
+		t.Error("the turn is not over")
+	}
 	must.Do(t, conn.Close())
 	if _, _, _, err := conn.OpenTurn(t.Context(), "s"); !errors.Is(err, rpc.ErrClosed) {
 		t.Errorf("got %v", err)

@@ -147,11 +147,12 @@ func agentRoutes(prompt func(context.Context, *promptParams) (*promptResult, err
 // What was asked in a turn, and has not been answered at its end, is answered as cancelled. What was asked before it stays,
 // and so does everything while another turn is in progress.
 func TestQuestionsEndWithTheirTurn(t *testing.T) {
-	asked, ended := make(chan struct{}), make(chan struct{}, 3)
+	asked, ended, release := make(chan struct{}), make(chan struct{}, 3), make(chan struct{})
 	p, c := newPeer(t, clientRoutes(nil, func(ctx context.Context, _ *sessionParams) (*askResult, error) {
 		asked <- struct{}{}
 		<-ctx.Done()
 		ended <- struct{}{}
+		<-release
 		return &askResult{"allowed"}, nil
 	}), nil)
 	ask := func(id string) {
@@ -173,7 +174,8 @@ func TestQuestionsEndWithTheirTurn(t *testing.T) {
 	default:
 	}
 	p.send(`{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end"}}`)
-	answers := []string{p.read(), p.read()} // in any order
+	answers := []string{p.read(), p.read()} // in any order, and for the handlers, which take their time
+	close(release)
 	slices.Sort(answers)
 	if got := "[" + strings.Join(answers, ",") + "]"; !sameJSON(got, `[{"jsonrpc":"2.0","id":"first","result":{"outcome":"cancelled"}},
 		{"jsonrpc":"2.0","id":"second","result":{"outcome":"cancelled"}}]`) {
@@ -276,6 +278,34 @@ func TestAfterResponse(t *testing.T) {
 	if rpc.AfterResponse(t.Context(), func(context.Context) { t.Error("called") }) {
 		t.Error("rpc.AfterResponse outside a handler")
 	}
+}
+
+// A turn begins when the functions of AfterResponse of the requests before it have returned.
+func TestTurnBehindAfterResponse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		open := echoMethod.Handle(func(ctx context.Context, p *echoParams) (*echoParams, error) {
+			rpc.AfterResponse(ctx, func(context.Context) { <-release })
+			return p, nil
+		})
+		open.Opens = true
+		begun := false
+		prompt := promptMethod.Handle(func(context.Context, *promptParams) (*promptResult, error) {
+			begun = true
+			return &promptResult{"end_turn"}, nil
+		})
+		prompt.Turn = true
+		p, _ := newPeer(t, []Route{open, prompt}, nil)
+		p.send(request(1, "echo", `{"sessionId":"s","n":1}`))
+		p.expect(`{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s","n":1}}`)
+		p.send(request(2, "prompt", `{"sessionId":"s"}`))
+		synctest.Wait()
+		if begun {
+			t.Error("the turn has begun")
+		}
+		close(release)
+		p.expect(endTurn(2))
+	})
 }
 
 // A session is cancelled also when its only turn of this side has not been sent yet: what the peer does
