@@ -190,14 +190,10 @@ func TestInspectEditor(t *testing.T) {
 		}
 	}
 	prompt(session, "when the inspection has ended")
-	if err := conn.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, conn.Close())
 	conn, session = editor()
 	prompt(session, "without an inspection")
-	if err := conn.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, conn.Close())
 	// It ends like the agent.
 	cmd := exec.Command(programPath(t, "acp"), "inspect", "--connect", "--", "sh", "-c", "cat; exit 9")
 	cmd.Env = append(os.Environ(), env...)

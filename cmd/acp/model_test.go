@@ -198,9 +198,7 @@ func TestPresets(t *testing.T) {
 		if reached < 2 { // through MORE, and through its own variable
 			t.Errorf("%s: nothing says where the model is", name)
 		}
-		if err := m.close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, m.close())
 		if _, err := os.Stat(m.home); err == nil {
 			t.Errorf("%s: %s is still there", name, m.home)
 		}

@@ -214,9 +214,7 @@ func TestTranslateHostAllows(t *testing.T) {
 			t.Errorf("tool calls %s", c.toolCalls)
 		}
 	}
-	if err := c.conn.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, c.conn.Close())
 	conforms(t, "client", near, "--level", "should")
 	conforms(t, "agent", far, "--level", "should")
 	if len(c.output) != 1 || len(c.commands) != 1 || !strings.HasPrefix(c.commands[0], "sh -c 'printf ") || !strings.HasSuffix(c.commands[0], " in "+c.dir) {
@@ -319,9 +317,7 @@ func TestTranslateHostCancels(t *testing.T) {
 
 	c = newClient2(t, allows, "--terminals")
 	pid = c.runs()
-	if err := c.conn.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, c.conn.Close())
 	c.dead(pid)
 
 	// A question that is open when the turn is cancelled, and is answered later, allows nothing.

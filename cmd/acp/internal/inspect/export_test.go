@@ -109,9 +109,7 @@ func TestConversationOfVersion2(t *testing.T) {
 func TestReport(t *testing.T) {
 	in := must.Get(New(Options{Version: "v0", NoMask: true}))(t)
 	defer func() {
-		if err := in.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, in.Close())
 	}()
 	var file bytes.Buffer
 	w, err := recording.NewWriter(&file, recording.Header{Tool: hostile[0], Command: hostile, Date: time.Now()}, nil)

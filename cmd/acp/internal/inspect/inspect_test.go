@@ -49,12 +49,7 @@ func serveTest(t *testing.T, o Options) *inspected {
 	secret := NewTapSecret()
 	server := in.Serve(listener, secret)
 	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := in.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, errors.Join(server.Close(), in.Close()))
 		if _, err := os.Stat(in.dir); !os.IsNotExist(err) {
 			t.Errorf("the files are left: %v", err)
 		}
@@ -1056,9 +1051,7 @@ func TestTap(t *testing.T) {
 	if _, err := DialTap(path); err != ErrNoInspection {
 		t.Errorf("without a file: %v", err)
 	}
-	if err := remove(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, remove())
 }
 
 // Of a conductor's trace, each hop is a source between two components.

@@ -37,9 +37,7 @@ func TestStore(t *testing.T) {
 	if _, err := s.Lock(a); !errors.Is(err, filelock.ErrLocked) {
 		t.Errorf("locked twice: %v", err)
 	}
-	if err := lock.Unlock(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, lock.Unlock())
 	must.Do(t, os.WriteFile(s.file(a)+".json", []byte("{"), 0o600))
 	if _, err := s.Get(a); err == nil {
 		t.Error("a torn file was read")

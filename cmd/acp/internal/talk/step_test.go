@@ -71,9 +71,7 @@ func TestSlowSteps(t *testing.T) {
 				case slow != 1:
 					t.Errorf("%d reports", slow)
 				}
-				if err := c.Close(); err != nil {
-					t.Error(err)
-				}
+				must.Do(t, c.Close())
 			})
 		})
 	}

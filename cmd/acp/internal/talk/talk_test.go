@@ -482,9 +482,7 @@ func TestSessions(t *testing.T) {
 	if got := said(s.State()); got != "" {
 		t.Errorf("resumed: %q", got)
 	}
-	if err := c.Delete(t.Context(), ids[2]); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, c.Delete(t.Context(), ids[2]))
 	if _, err := c.Load(t.Context(), ids[2], nil); err == nil {
 		t.Error("a deleted session was loaded")
 	}
@@ -934,9 +932,7 @@ func TestSettings(t *testing.T) {
 		t.Fatal("the agent has no option that is on or off")
 	}
 	other := map[string]string{"true": "OFF", "false": "On"}[settings[i].Current]
-	if err := s.ChooseOption(t.Context(), strings.ToUpper(settings[i].Name), other); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, s.ChooseOption(t.Context(), strings.ToUpper(settings[i].Name), other))
 	if now := Settings(s.State().Snapshot()); now[i].Current == settings[i].Current {
 		t.Error("the option was not changed")
 	}
@@ -989,9 +985,7 @@ func TestKill(t *testing.T) {
 	c := open(t, &Options{Agent: example(t)})
 	newSession(t, c)
 	begun := time.Now()
-	if err := c.Kill(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, c.Kill())
 	t.Logf("killed in %v", time.Since(begun))
 	if state := c.process.ProcessState; state == nil || state.Success() {
 		t.Errorf("the process ended with %v", state)

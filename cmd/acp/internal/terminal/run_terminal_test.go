@@ -140,9 +140,7 @@ var masks = []screen.Mask{
 func (p *play) shows(name string) {
 	p.t.Helper()
 	if *pictures != "" {
-		if err := os.WriteFile(filepath.Join(*pictures, name+".svg"), []byte(picture(p.Settled(), name)), 0o644); err != nil {
-			p.t.Error(err)
-		}
+		must.Do(p.t, os.WriteFile(filepath.Join(*pictures, name+".svg"), []byte(picture(p.Settled(), name)), 0o644))
 		return
 	}
 	p.Golden(filepath.Join("testdata/screens", name+".txt"), *update, masks...)

@@ -4,6 +4,7 @@ package browser
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"net"
@@ -268,12 +269,7 @@ func inspection(t *testing.T, o inspect.Options) (*inspect.Inspection, *inspect.
 	in := must.Get(inspect.New(o))(t)
 	server := in.Serve(listen(t), "")
 	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := in.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, errors.Join(server.Close(), in.Close()))
 	})
 	return in, server
 }

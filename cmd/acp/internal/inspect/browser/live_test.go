@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -229,12 +230,7 @@ func TestLostConnection(t *testing.T) {
 		p.until(`document.querySelector(".link-state").textContent.startsWith("Connection lost")`)
 		p.until(`document.querySelector(".link-state").textContent === "Connected"`)
 	}
-	if err := server.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := in.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, errors.Join(server.Close(), in.Close()))
 	p.see("Connection lost")
 	p.click(".row", "session/prompt, stopReason: end_turn") // what is there stays
 	p.until(`document.querySelector(".message-pane .tree")?.textContent.includes("end_turn")`)

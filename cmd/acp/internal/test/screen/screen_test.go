@@ -111,9 +111,7 @@ func TestProcesses(t *testing.T) {
 	if len(left) != 1 {
 		t.Fatalf("%v are left, want one", left)
 	}
-	if err := syscall.Kill(left[0], syscall.SIGKILL); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, syscall.Kill(left[0], syscall.SIGKILL))
 }
 
 // Lines that were scrolled away are kept, and lines that the terminal broke are joined.
@@ -160,9 +158,7 @@ func TestEmulatorLeavesNothing(t *testing.T) {
 	need(t)
 	e := must.Get(startEmulator())(t)
 	term := must.Get(e.open(10, 2, func([]byte) {}))(t)
-	if err := e.close(term); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, e.close(term))
 	left, err := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("%q %v", left, err)

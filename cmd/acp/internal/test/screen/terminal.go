@@ -146,9 +146,7 @@ func Start(t testing.TB, cmd *exec.Cmd, cols, rows int) *Terminal {
 		<-x.exited
 		x.Hangup()
 		tasks.Wait()
-		if err := e.close(x.term); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, e.close(x.term))
 	})
 	return x
 }
