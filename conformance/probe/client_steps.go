@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/acpgo/sdk/conformance"
@@ -66,6 +67,11 @@ func updates(texts ...string) step {
 
 // says sends a text of the agent, and saysOften sends it many times.
 func says(text string) step { return saysOften(1, text) }
+
+// saysLong sends so many bytes of text, which exist only then.
+func saysLong(length int) step {
+	return func(p *play) { p.sendText(strings.Repeat("long ", length/5)) }
+}
 
 func saysOften(times int, text string) step {
 	return func(p *play) {
