@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/engine"
 	"github.com/acpgo/sdk/internal/test/must"
 )
@@ -184,6 +185,38 @@ func TestCall(t *testing.T) {
 		if err := receive(t, done); err == nil || errors.Is(err, rpc.ErrClosed) {
 			t.Errorf("%s: got %+v, %v", answer, res, err)
 		}
+	}
+}
+
+// mended is a value that is always repaired.
+type mended struct{}
+
+// EncodeJSON implements codec.Value.
+func (*mended) EncodeJSON(e *codec.Encoder) { e.Null() }
+
+// DecodeJSON implements codec.Value.
+func (*mended) DecodeJSON(d *codec.Decoder) {
+	m := d.Mark()
+	d.Skip()
+	d.Repair(m, "it is not read")
+}
+
+// What was repaired in a result is reported once, however the response is written.
+func TestRepairedResults(t *testing.T) {
+	var repaired []string
+	opts := &Options{Hooks: Hooks{Repair: func(method string, r codec.Repair) { repaired = append(repaired, method+": "+r.Msg) }}}
+	p, c := newPeer(t, nil, opts)
+	for id, form := range []string{`{"jsonrpc":"2.0","id":%d,"result":{}}`, `{"id":%d,"result":{},"jsonrpc":"2.0"}`} {
+		done := going(func() error {
+			_, err := RequestMethod[sessionParams, mended]{Name: "m"}.Call(t.Context(), c, &sessionParams{})
+			return err
+		})
+		p.read()
+		p.send(fmt.Sprintf(form, id+1))
+		must.Do(t, receive(t, done))
+	}
+	if want := []string{"m: it is not read", "m: it is not read"}; !slices.Equal(repaired, want) {
+		t.Errorf("got %q, want %q", repaired, want)
 	}
 }
 
