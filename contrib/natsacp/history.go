@@ -147,7 +147,7 @@ func (l *link) replay(from position, joined, end uint64) error {
 		}
 		next = m.seq + 1
 		at := position{link: from.link, stored: m.stored}
-		for line := range parts.split(m.data) {
+		for line := range bytes.Lines(parts.add(m.data)) {
 			if at.lines++; m.stored == from.stored && at.lines <= from.lines {
 				continue
 			}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"iter"
 	"slices"
 
 	"github.com/acpgo/sdk/acp/rpc"
@@ -15,24 +14,19 @@ import (
 // lines puts messages together that arrive in parts.
 type lines struct{ partial []byte }
 
-// split returns the messages that end in a part, each with its newline.
-func (l *lines) split(part []byte) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		for {
-			size := bytes.IndexByte(part, '\n') + 1
-			if size == 0 {
-				l.partial = append(l.partial, part...)
-				return
-			}
-			line := part[:size:size]
-			if len(l.partial) > 0 {
-				line = append(l.partial, line...)
-			}
-			if l.partial, part = nil, part[size:]; !yield(line) {
-				return
-			}
-		}
+// add adds a part, and returns the messages that are complete with it, each with its newline.
+func (l *lines) add(part []byte) []byte {
+	end := bytes.LastIndexByte(part, '\n') + 1
+	if end == 0 {
+		l.partial = append(l.partial, part...)
+		return nil
 	}
+	complete := part[:end:end]
+	if len(l.partial) > 0 {
+		complete = append(l.partial, complete...)
+	}
+	l.partial = slices.Clone(part[end:])
+	return complete
 }
 
 // idPrefix begins the ids under which clients know the requests of agents.

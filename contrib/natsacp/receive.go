@@ -117,24 +117,26 @@ func (l *link) report() {
 
 // deliver passes messages of the agent to the client, which may take long.
 func (l *link) deliver(data []byte, stored uint64) {
-	batch, at := make([]byte, 0, len(data)), position{link: l.id, stored: stored}
-	for line := range l.lines.split(data) {
+	rest, at := l.lines.add(data), position{link: l.id, stored: stored}
+	size := 0 // of the messages at the beginning of rest that pass
+	for line := range bytes.Lines(rest) {
 		at.lines++
-		pass, resumes := l.passes(line[:len(line)-1])
-		if pass {
-			batch = append(batch, line...)
-		}
-		switch {
+		before := size
+		size += len(line)
+		switch pass, resumes := l.passes(line[:len(line)-1]); {
+		case !pass:
+			l.write(rest[:before], at)
 		case resumes: // that does not mean that the client has what comes before it
-			l.write(batch, position{})
-			batch = nil
+			l.write(rest[:size], position{})
 			l.resumed(stored)
 		case l.client.marked:
-			l.write(batch, at)
-			batch = nil
+			l.write(rest[:size], at)
+		default:
+			continue
 		}
+		rest, size = rest[size:], 0
 	}
-	l.write(batch, at)
+	l.write(rest, at)
 }
 
 // passes reports whether a message of the agent is for the client, and whether what the client has missed follows it.
@@ -173,7 +175,7 @@ func (l *link) answered(m wire.Message, line []byte) (pass, resumes bool) {
 	if !ok || it.answer != nil { // if it is not known, it was answered with an error
 		return false, false
 	}
-	c.trace.ended(true, id, wire.Parse(codec.NewDecoder(nil), line))
+	c.trace.answered(id, line)
 	failed := m.Failure != nil
 	switch it.method {
 	case acp.MethodInitialize:

@@ -1,6 +1,7 @@
 package natsacp
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -129,7 +130,7 @@ func (s *seat) accept(fr frame, m *nats.Msg) {
 		switch {
 		case fr.seq == s.received+1:
 			s.received++
-			for line := range s.lines.split(fr.data) {
+			for line := range bytes.Lines(s.lines.add(fr.data)) {
 				line = line[:len(line)-1]
 				s.queue = append(s.queue, line)
 				s.queued += len(line)

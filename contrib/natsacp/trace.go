@@ -91,6 +91,13 @@ func (t *tracer) ended(ofClient bool, id rpc.ID, m wire.Message) {
 	}
 }
 
+// answered reports the answer of an agent to a request of the client. The line is valid only during the call.
+func (t *tracer) answered(id rpc.ID, line []byte) {
+	if t.hooks.Serve != nil {
+		t.ended(true, id, wire.Parse(codec.NewDecoder(nil), line))
+	}
+}
+
 // failed reports that a request of the client has failed.
 func (t *tracer) failed(id rpc.ID, err error) {
 	failure := rpc.ErrorOf(err)
