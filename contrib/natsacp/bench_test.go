@@ -135,7 +135,17 @@ func TestSlowProcesses(t *testing.T) {
 	tier.Need(t, tier.Nightly)
 	c := newCluster(t, 1, 1, 1, role{Fast: true, Lease: 30 * time.Second})
 	var read atomic.Int64
-	transport := &paced{Transport: remote.Dial(c.gateways[0], &remote.DialOptions{Logger: quiet}), rate: *slowRate, read: &read}
+	transport := wrapped{remote.Dial(c.gateways[0], &remote.DialOptions{Logger: quiet}), func(rpc.Stream) rpc.Wrapper {
+		begun := time.Now()
+		return rpc.Wrapper{Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
+			line, err := next()
+			done := read.Add(int64(len(line)))
+			if ahead := time.Duration(done)*time.Second/time.Duration(*slowRate) - time.Since(begun); ahead > 10*time.Millisecond {
+				time.Sleep(ahead)
+			}
+			return line, err
+		}}
+	}}
 	updates := 0
 	conn := must.Get(acp.Connect(t.Context(), transport, acp.ClientHandlers{
 		SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error {
@@ -159,27 +169,4 @@ func TestSlowProcesses(t *testing.T) {
 			t.Errorf("%s has grown by %d MiB", name, grown)
 		}
 	}
-}
-
-// paced is a transport that is read at a bounded rate.
-type paced struct {
-	acp.Transport
-	rate int // bytes in a second
-	read *atomic.Int64
-}
-
-func (p *paced) Connect(ctx context.Context) (rpc.Stream, error) {
-	stream, err := p.Transport.Connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	begun := time.Now()
-	return rpc.Wrap(stream, rpc.Wrapper{Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
-		line, err := next()
-		done := p.read.Add(int64(len(line)))
-		if ahead := time.Duration(done)*time.Second/time.Duration(p.rate) - time.Since(begun); ahead > 10*time.Millisecond {
-			time.Sleep(ahead)
-		}
-		return line, err
-	}}), nil
 }

@@ -1,6 +1,7 @@
 package natsacp_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ type valve struct {
 	mu   sync.Mutex
 	open *sync.Cond
 	shut bool
+	sent []byte
 }
 
 func newValve() *valve {
@@ -71,8 +73,18 @@ func (c *valved) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// sentAt returns where a text is in what was sent, or -1.
+func (v *valve) sentAt(text string) int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return bytes.Index(v.sent, []byte(text))
+}
+
 func (c *valved) Write(p []byte) (int, error) {
 	c.valve.wait()
+	c.valve.mu.Lock()
+	c.valve.sent = append(c.valve.sent, p...)
+	c.valve.mu.Unlock()
 	return c.Conn.Write(p)
 }
 
@@ -156,6 +168,19 @@ func TestNodeReturns(t *testing.T) {
 	}
 }
 
+// A node listens to the frames of gateways before it takes sessions: whoever has an agent sends frames at once.
+func TestSubscriptions(t *testing.T) {
+	r := newRig(t)
+	nc, valve := r.valved()
+	for _, name := range []string{"n1", "n2", "n3", "n4", "n5"} {
+		r.nodeOn(nc, name)
+		frames, sessions := valve.sentAt("SUB acp.up."+name+".*"), valve.sentAt("SUB acp.open."+name+" ")
+		if frames < 0 || sessions < frames {
+			t.Errorf("%s subscribes to frames at %d, and to sessions at %d", name, frames, sessions)
+		}
+	}
+}
+
 // A gateway that loses its connection to NATS reads what it has missed.
 func TestGap(t *testing.T) {
 	r := newRig(t)
@@ -183,15 +208,22 @@ func TestSlowClient(t *testing.T) {
 	const window, size, total = 64 << 10, 200_000, 200
 	r.node("n1", func(o *natsacp.NodeOptions) { o.Window = window })
 	_, url := r.gateway("g1")
-	transport := &slow{Transport: remote.Dial(url, nil), gate: make(chan struct{})}
-	u := r.user("", func(u *user) { u.transport = transport })
+	var shut atomic.Bool
+	gate := make(chan struct{})
+	u := r.user("", func(u *user) {
+		u.transport = wrapped{remote.Dial(url, nil), func(rpc.Stream) rpc.Wrapper {
+			return rpc.Wrapper{Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
+				line, err := next()
+				if shut.Load() {
+					<-gate
+				}
+				return line, err
+			}}
+		}}
+	})
 	s := u.session()
-	done := make(chan error, 1)
-	transport.shut.Store(true)
-	go func() {
-		_, err := s.Prompt(t.Context(), acp.TextBlock("say=1 "+strings.Repeat(fmt.Sprintf("long=%d ", size), total)))
-		done <- err
-	}()
+	shut.Store(true)
+	done := prompting(s, "say=1 "+strings.Repeat(fmt.Sprintf("long=%d ", size), total))
 	var last uint64
 	r.eventually("the agent is stopped", func() bool {
 		size := r.log().CachedInfo().State.Bytes
@@ -206,7 +238,7 @@ func TestSlowClient(t *testing.T) {
 	if most := uint64(16 << 20); last > most {
 		t.Errorf("%d bytes were sent to a client that does not read, want %d at most", last, most)
 	}
-	close(transport.gate)
+	close(gate)
 	must.Do(r, <-done)
 	u.wantSaid(u.said(s), numbers(1)+strings.Repeat("x", size*total))
 }
@@ -276,10 +308,19 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// A user cannot have all seats of a node, over one connection or several.
+// A user cannot have all seats of a node, over one connection or several. The node's hooks do not hear of an agent that
+// is refused.
 func TestSeats(t *testing.T) {
 	r := newRig(t)
-	r.node("n1", func(o *natsacp.NodeOptions) { o.MaxSessions = 5 })
+	var started, ended atomic.Int32
+	node := r.node("n1", func(o *natsacp.NodeOptions) {
+		o.MaxSessions = 5
+		o.Hooks.Start = func(_ *rpc.Conn, hooks rpc.Hooks) rpc.Hooks {
+			started.Add(1)
+			return hooks
+		}
+		o.Hooks.End = func() { ended.Add(1) }
+	})
 	_, url := r.gateway("g1", annAndBob)
 	_, url2 := r.gateway("g2", annAndBob)
 	bob, again := r.as(url, "b"), r.as(url2, "b")
@@ -296,6 +337,10 @@ func TestSeats(t *testing.T) {
 		_, err := bob.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
 		return err == nil
 	})
+	must.Do(r, node.Close())
+	if n := ended.Load(); n < 4 || started.Load() != n { // more if a gateway has asked again
+		t.Errorf("the hooks have heard of %d agents that started, and of %d that ended", started.Load(), n)
+	}
 }
 
 // Users have only their own sessions, even if they know the ids of others.

@@ -125,20 +125,19 @@ func (r *rig) agent(node string) natsacp.Agent {
 			return err
 		}
 		defer store.Close()
-		stream, err := t.Connect(ctx)
-		if err != nil {
-			return err
-		}
-		crash := func() { stream.Close() }
+		var crash func() error
 		var spoil atomic.Pointer[string] // what the next answer to a prompt has in place of its result
-		t = connected{rpc.Wrap(stream, rpc.Wrapper{Write: func(line []byte) ([]byte, error) {
-			if before, _, ok := bytes.Cut(line, []byte(`"result":{"stopReason"`)); ok {
-				if end := spoil.Swap(nil); end != nil {
-					return append(bytes.Clone(before), *end...), nil
+		t = wrapped{t, func(stream rpc.Stream) rpc.Wrapper {
+			crash = stream.Close
+			return rpc.Wrapper{Write: func(line []byte) ([]byte, error) {
+				if before, _, ok := bytes.Cut(line, []byte(`"result":{"stopReason"`)); ok {
+					if end := spoil.Swap(nil); end != nil {
+						return append(bytes.Clone(before), *end...), nil
+					}
 				}
-			}
-			return line, nil
-		}})}
+				return line, nil
+			}}
+		}}
 		sessions := agentkit.NewSessions(agentkit.Config[any]{Store: store, Prompt: func(
 			ctx context.Context, t *agentkit.Turn[any], req *acp.PromptRequest,
 		) (*acp.PromptResponse, error) {
@@ -154,7 +153,7 @@ func (r *rig) agent(node string) natsacp.Agent {
 			}
 			err := act(ctx, t, node, text)
 			if errors.Is(err, errCrash) {
-				crash()
+				_ = crash()
 				<-ctx.Done()
 			}
 			return nil, err
@@ -165,10 +164,19 @@ func (r *rig) agent(node string) natsacp.Agent {
 
 var errCrash = errors.New("the agent crashes")
 
-// connected is a stream as a transport.
-type connected struct{ stream rpc.Stream }
+// wrapped is a transport whose stream is wrapped.
+type wrapped struct {
+	rpc.Transport
+	with func(stream rpc.Stream) rpc.Wrapper
+}
 
-func (c connected) Connect(context.Context) (rpc.Stream, error) { return c.stream, nil }
+func (w wrapped) Connect(ctx context.Context) (rpc.Stream, error) {
+	stream, err := w.Transport.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return rpc.Wrap(stream, w.with(stream)), nil
+}
 
 func act(ctx context.Context, t *agentkit.Turn[any], node, text string) error {
 	say := func(text string) error {
@@ -254,27 +262,6 @@ func (r *rig) gatewayOn(nc *nats.Conn, name string, change ...func(*natsacp.Gate
 		}
 	})
 	return g, front
-}
-
-// slow is a transport whose stream is not read while it is shut.
-type slow struct {
-	acp.Transport
-	shut atomic.Bool
-	gate chan struct{}
-}
-
-func (s *slow) Connect(ctx context.Context) (rpc.Stream, error) {
-	stream, err := s.Transport.Connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return rpc.Wrap(stream, rpc.Wrapper{Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
-		line, err := next()
-		if s.shut.Load() {
-			<-s.gate
-		}
-		return line, err
-	}}), nil
 }
 
 // user is a client.

@@ -124,7 +124,7 @@ type puppet struct {
 }
 
 func (w *walk) agent() natsacp.Agent {
-	return natsacp.InProcess(func(ctx context.Context, t rpc.Transport) error {
+	agent := natsacp.InProcess(func(ctx context.Context, t rpc.Transport) error {
 		stream, err := t.Connect(ctx)
 		if err != nil {
 			return err
@@ -146,6 +146,19 @@ func (w *walk) agent() natsacp.Agent {
 			p.got <- string(line)
 		}
 	})
+	return func(principal string) rpc.Transport {
+		return wrapped{agent(principal), func(stream rpc.Stream) rpc.Wrapper {
+			return rpc.Wrapper{CloseWrite: func() error { // takes as long as leaves wants
+				let := make(chan struct{})
+				w.closing <- let
+				select {
+				case <-let:
+				case <-w.Context().Done():
+				}
+				return stream.(rpc.HalfCloser).CloseWrite()
+			}}
+		}}
+	}
 }
 
 // walk is a walk through the states of one session, and the model of it.
@@ -153,6 +166,7 @@ type walk struct {
 	*rig
 	*rand.Rand
 	started chan *puppet
+	closing chan chan struct{} // an agent's input is being closed, which ends with the channel
 	count   int
 	nodes   []string // that take sessions
 
@@ -179,7 +193,7 @@ type place struct {
 }
 
 func newWalk(t *testing.T, seed uint64) *walk {
-	w := &walk{rig: newRig(t), Rand: rand.New(rand.NewPCG(seed, 1)), started: make(chan *puppet, 10)}
+	w := &walk{rig: newRig(t), Rand: rand.New(rand.NewPCG(seed, 1)), started: make(chan *puppet, 10), closing: make(chan chan struct{}, 100)}
 	w.opts.Lease = time.Hour
 	w.own()
 	return w
@@ -346,9 +360,15 @@ func (w *walk) released(p *place) {
 	}
 }
 
-// leaves says that the agent ends, and the session may continue elsewhere. What clients send meanwhile is not accepted.
+// leaves says that the agent ends, and the session may continue elsewhere. What clients send meanwhile is not accepted,
+// but whoever asks hears that the agent runs, even while its input cannot be closed.
 func (p *place) leaves() {
 	p.Helper()
+	let := next(p, p.closing, "the closing of the agent's input")
+	for _, gen := range []uint64{0, p.gen} {
+		want(p, "the answer to who asks for the agent", p.request(packet{kind: 't', gen: gen}), "+")
+	}
+	close(let)
 	next(p, p.agent.ended, "the end of the agent's input")
 	if p.IntN(2) == 0 {
 		p.say(note("session/update", "last"), "session/update last")
