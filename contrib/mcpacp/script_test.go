@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -219,11 +220,14 @@ func (s *scriptOverHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	body, err := io.ReadAll(r.Body)
 	var m received
-	if err != nil || r.Method != http.MethodPost || json.Unmarshal(body, &m) != nil {
-		w.WriteHeader(http.StatusMethodNotAllowed)
+	if err != nil || r.Method == http.MethodPost && json.Unmarshal(body, &m) != nil {
+		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
 	event := m.event()
+	if r.Method != http.MethodPost {
+		event = r.Method
+	}
 	const header = "Mcp-Session-Id"
 	if event == "initialize" {
 		s.session = s.count[event] + 1
@@ -255,6 +259,63 @@ func (s *scriptOverHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+// acpDefaults are what a server over ACP does.
+const acpDefaults = `
+server/discover: result {"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}
+tools/list: tools ask echo
+ask: says fine
+echo: says $args after $cancelled cancellations
+`
+
+// overACP serves a script over ACP.
+func (s *script) overACP(ctx context.Context, conn *acp.ClientConn, req *acp.MessageMCPRequest) (*acp.MessageMCPResponse, error) {
+	m := received{ID: json.RawMessage(strconv.Quote(string(req.RequestID))), Method: req.Method}
+	params, err := json.Marshal(req.Params.Value())
+	if err = errors.Join(err, json.Unmarshal(params, &m.Params)); err != nil {
+		return nil, err
+	}
+	answered, answer := make(chan struct{}), new(acp.MessageMCPResponse)
+	do := func(verb, arg string) {
+		switch verb {
+		case "line": // a notification, of this request if it names no other one
+			var n struct {
+				RequestID acp.MCPRequestID
+				Method    string
+				Params    map[string]json.RawMessage
+			}
+			if err := json.Unmarshal([]byte(arg), &n); err != nil {
+				panic(err)
+			}
+			err = conn.MessageMCPNotification(ctx, &acp.MessageMCPNotification{
+				ServerID: req.ServerID, RequestID: cmp.Or(n.RequestID, req.RequestID), Method: n.Method, Params: acp.Some(n.Params),
+			})
+			return
+		case "answer":
+			err = errors.Join(err, json.Unmarshal([]byte(arg), answer))
+		case "refuse":
+			refusal := new(acp.Error)
+			err = cmp.Or[error](json.Unmarshal([]byte(arg), refusal), refusal)
+		default:
+			panic("no action " + verb)
+		}
+		close(answered)
+	}
+	happen := func(event string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.happen(event, &m, do)
+	}
+	happen(m.event())
+	select {
+	case <-answered:
+		return answer, err
+	case <-ctx.Done():
+		m.ID = nil
+		happen("notifications/cancelled")
+		return nil, context.Cause(ctx)
+	}
+}
+
 // The scenarios of testdata/servers.txt.
 func TestServers(t *testing.T) {
 	_, text, _ := strings.Cut(string(must.Get(os.ReadFile("testdata/servers.txt"))(t)), "\n\n# ")
@@ -284,7 +345,7 @@ func play(t *testing.T, steps string) {
 		}
 		delete(groups, word)
 		if h.session == nil {
-			servers := bad(t, with, strings.Join(groups["script"], "\n"))
+			servers := h.bad(t, with, strings.Join(groups["script"], "\n"))
 			h.open(t, config(opts), servers...)
 		}
 		if word == "prompt" {
@@ -330,7 +391,7 @@ func play(t *testing.T, steps string) {
 		case "with":
 			for option := range strings.FieldsSeq(text) {
 				name, value, _ := strings.Cut(option, "=")
-				if !slices.Contains([]string{"MaxTools", "CallTime", "StartTime", "http", "command", "answer", "cancel"}, name) {
+				if !slices.Contains([]string{"MaxTools", "CallTime", "StartTime", "http", "acp", "command", "answer", "cancel"}, name) {
 					t.Fatalf("no option %q", option)
 				}
 				with[name] = value
@@ -354,9 +415,13 @@ func play(t *testing.T, steps string) {
 }
 
 // bad declares the servers of a scenario: "bad", with a script, and "good".
-func bad(t *testing.T, with map[string]string, text string) []acp.MCPServer {
+func (h *host) bad(t *testing.T, with map[string]string, text string) []acp.MCPServer {
+	if _, ok := with["acp"]; ok {
+		h.handlers.MessageMCP = newScript(text, acpDefaults).overACP
+		return []acp.MCPServer{declareACP("bad")}
+	}
 	if _, ok := with["http"]; ok {
-		defaults := scriptDefaults + "notifications/initialized: status 202\nunknown: status 404\nask: says answer $n"
+		defaults := scriptDefaults + "notifications/initialized: status 202\nunknown: status 404\nGET: status 405\nDELETE: status 405\nask: says answer $n"
 		server := httptest.NewServer(&scriptOverHTTP{script: newScript(text, defaults)})
 		t.Cleanup(server.Close)
 		return []acp.MCPServer{declareHTTP("bad", server.URL)}
