@@ -111,7 +111,7 @@ func (c traffic) send(n int, f func(conformance.Message)) {
 		prompt := id
 		write(there, `"id":%d,"method":"session/prompt","params":{"sessionId":%q,"prompt":[{"type":"text","text":"do it"}]%s}`, prompt, session, c.pad)
 		for i := range c.texts {
-			say(`"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"This is part %4d of what the agent has to say in turn %6d, neither short nor long"}`, i, turn)
+			say(`"sessionUpdate":"agent_message_chunk","messageId":"text_%d","content":{"type":"text","text":"This is part %4d of what the agent has to say in turn %6d, neither short nor long"}`, turn, i, turn)
 		}
 		call := fmt.Sprintf("call_%d", turn)
 		say(`"sessionUpdate":"tool_call","toolCallId":%q,"title":"Reading a file","kind":"read","status":"pending"`, call)
@@ -165,8 +165,17 @@ func (c traffic) rest(session string, turn int, ask func(conformance.Direction, 
 
 var memoryMessages = flag.Int("messages", 0, "how many messages TestMemory has judged; 0 is what the tier says")
 
+// forgotten is a turn of a session that a judge of much traffic has forgotten.
+var forgotten = []string{
+	`-> {"id":"x","method":"session/prompt","params":{"sessionId":"sess_0","prompt":[{"type":"text","text":"hi"}]}}`,
+	`<- {"method":"session/update","params":{"sessionId":"sess_0","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"t","status":"pending"}}}`,
+	`<- {"method":"session/update","params":{"sessionId":"sess_0","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed"}}}`,
+	`<- {"method":"session/update","params":{"sessionId":"sess_0","update":{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":"x"}}}}`,
+	`<- {"id":"x","result":{"stopReason":"end_turn"}}`,
+}
+
 // TestMemory shows that a connection takes no more memory after many messages than after half of them, and keeps little
-// of the messages themselves.
+// of the messages themselves; and that a judge which has forgotten something does not assume that it never happened.
 func TestMemory(t *testing.T) {
 	skipUnderRace(t)
 	tier.Need(t, tier.Full)
@@ -184,15 +193,22 @@ func TestMemory(t *testing.T) {
 			judge := conformance.NewJudge(conformance.V1(), nil)
 			validator := conformance.NewValidator(conformance.V1())
 			before, half, count := heap(), uint64(0), 0
-			test.traffic.send(test.messages, func(m conformance.Message) {
+			see := func(m conformance.Message) {
 				if f := append(judge.Message(m), validator.Message(m.Direction, m.Line)...); len(f) > 0 {
 					t.Fatalf("message %d: %.200s: %v", count+1, m.Line, f)
 				}
 				if count++; count == test.messages/2 {
 					half = heap() - before
 				}
-			})
+			}
+			test.traffic.send(test.messages, see)
 			whole := heap() - before
+			for _, line := range forgotten {
+				see(written(line))
+			}
+			for _, f := range judge.End() {
+				t.Errorf("at the end: %s", f)
+			}
 			t.Logf("%d KB after %d messages, %d KB after %d", half>>10, test.messages/2, whole>>10, test.messages)
 			if whole > test.most || name == "many" && whole > half+1<<20 {
 				t.Errorf("%d bytes after half of the messages, %d after all", half, whole)
