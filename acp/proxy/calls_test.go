@@ -210,6 +210,25 @@ func TestHooksMeet(t *testing.T) {
 	})
 }
 
+// A hook that has passed its notification on, and then asks a side, no longer holds the session.
+func TestAsksAfterwards(t *testing.T) {
+	hooks := proxy.Hooks{SessionUpdate: func(ctx context.Context, n *acp.SessionNotification, next func(context.Context, *acp.SessionNotification) error) error {
+		if err := next(ctx, n); err != nil {
+			return err
+		}
+		_, err := proxy.Call[text](ctx, proxy.Client, "_ask", text{n.Update.AgentText()})
+		return err
+	}}
+	inBubble(t, hooks, func(t *testing.T, client, agent *peer) {
+		agent.send(update("s", 1), update("s", 2))
+		client.want0(update("s", 1))
+		first := idOf(t, client.next())
+		client.want0(update("s", 2))
+		second := idOf(t, client.next())
+		client.send(answerTo(first, "{}"), answerTo(second, "{}"))
+	})
+}
+
 // What waits is bounded: the proxy stops reading, and a hook that waits for a call then gets an error.
 func TestHeld(t *testing.T) {
 	const limit = 10_000

@@ -45,9 +45,9 @@
 //
 // The messages of one session stay in order in each direction, and so do those without a session. While a hook has a
 // message, later ones of the session from the same side wait: until a request has been sent on or answered, or the hook
-// of a notification has returned. When next returns an answer, later messages of the side that gave it wait until the
-// hook has returned or makes another call. So the hooks of updates, and the updates, are before the answer of their
-// prompt, and a hook must not wait for the hook of a later message of its session.
+// of a notification has returned, or makes a Call after next. When next returns an answer, later messages of the side
+// that gave it wait until the hook has returned or makes another call. So the hooks of updates, and the updates, are
+// before the answer of their prompt, and a hook must not wait for the hook of a later message of its session.
 //
 // Other sessions, and the other direction, do not wait. While a hook waits for a [Call], requests that the called side
 // sends meanwhile are passed on, and answers to these, because it may need them in order to answer.

@@ -137,22 +137,32 @@ func TestStubbornAgent(t *testing.T) {
 	}
 }
 
-// A hook that does not return is waited for, but not for ever.
+// A hook that does not return is waited for, but not for ever, also when the client is not read because of it.
 func TestStuck(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		goOn := make(chan bool)
-		r := newRig(t, proxy.Hooks{Prompt: func(context.Context, *acp.PromptRequest, func(context.Context, *acp.PromptRequest) (*acp.PromptResponse, error)) (*acp.PromptResponse, error) {
-			<-goOn
-			return nil, nil
-		}}, nil, true)
-		r.client.send(prompt(1, "s"))
-		r.client.stream.Close()
-		if err := <-r.served; !errors.Is(err, rpc.ErrStuck) {
-			t.Errorf("the proxy ended with %v", err)
-		}
-		close(goOn)
-		r.agent.stream.Close()
-	})
+	for _, held := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			goOn := make(chan bool)
+			opts := quiet()
+			opts.MaxHeld = held // 0 is the default
+			r := newRig(t, proxy.Hooks{Prompt: func(context.Context, *acp.PromptRequest, func(context.Context, *acp.PromptRequest) (*acp.PromptResponse, error)) (*acp.PromptResponse, error) {
+				<-goOn
+				return nil, nil
+			}}, opts, true)
+			r.client.send(prompt(1, "s"), cancel("s"))
+			synctest.Wait()
+			if held == 0 {
+				r.client.stream.Close()
+			} else {
+				r.cancel()
+			}
+			if err := <-r.served; !errors.Is(err, rpc.ErrStuck) {
+				t.Errorf("the proxy ended with %v", err)
+			}
+			close(goOn)
+			r.client.stream.Close()
+			r.agent.stream.Close()
+		})
+	}
 }
 
 // Wherever a side breaks off, the proxy ends, and nothing stays behind: goleak looks at the end.

@@ -267,7 +267,7 @@ func (h *running) wait(ctx context.Context, c *call, line []byte) (answer, error
 	p.mu.Lock()
 	after := h.after // of an answer that the hook has had; the next one may arrive before send returns
 	h.after = nil
-	leave := !c.own || !h.hook.request && h.sent
+	leave := !c.own || h.sent
 	p.mu.Unlock()
 	err := c.to.send(line)
 	p.release(after)

@@ -172,11 +172,14 @@ func (a *agent) handlers() acp.AgentHandlers {
 			a.note("delete %s", req.SessionID)
 			return &acp.DeleteSessionResponse{}, nil
 		}
-		h.SetSessionMode = func(context.Context, *acp.AgentSession, *acp.SetSessionModeRequest) (*acp.SetSessionModeResponse, error) {
+		h.SetSessionMode = func(_ context.Context, _ *acp.AgentSession, req *acp.SetSessionModeRequest) (*acp.SetSessionModeResponse, error) {
+			a.note("mode %s", req.ModeID)
 			return &acp.SetSessionModeResponse{}, nil
 		}
 		h.SetSessionConfigOption = func(_ context.Context, _ *acp.AgentSession, req *acp.SetSessionConfigOptionRequest) (*acp.SetSessionConfigOptionResponse, error) {
-			return &acp.SetSessionConfigOptionResponse{ConfigOptions: options(req.Variant.(*acp.SetSessionConfigOptionRequestValueID).Value)}, nil
+			value := req.Variant.(*acp.SetSessionConfigOptionRequestValueID).Value
+			a.note("%s %s", req.ConfigID, value)
+			return &acp.SetSessionConfigOptionResponse{ConfigOptions: options(value)}, nil
 		}
 	}
 	if a.loads {
@@ -552,7 +555,7 @@ func TestSessionMethods(t *testing.T) {
 		if err := s.SetBooleanConfigOption(t.Context(), "model", true); !errors.Is(err, acp.ErrInvalidParams) {
 			t.Errorf("got %v", err)
 		}
-		a.asked()
+		same(t, a.asked(), "new /work 1", "resume s /work 1", "mode code", "model large")
 		must.Do(t, s.Delete(t.Context()))
 		a.kill()
 		ev.until(t, reconnect.Restored, "")
