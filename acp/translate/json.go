@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+
+	"github.com/acpgo/sdk/codec"
 )
 
 // raw is the text of a JSON value.
@@ -229,7 +231,7 @@ func (o object) text() raw {
 		if i > 0 {
 			text = append(text, ',')
 		}
-		text = append(append(appendQuoted(text, m.name), ':'), m.value...)
+		text = append(append(codec.AppendString(text, m.name), ':'), m.value...)
 	}
 	return append(text, '}')
 }
@@ -248,21 +250,7 @@ func toBytes(elements []raw) [][]byte {
 }
 
 // quote returns a JSON string.
-func quote(s string) raw { return appendQuoted(make(raw, 0, len(s)+2), s) }
-
-// appendQuoted appends a JSON string. Unlike encoding/json it leaves <, > and & as they are.
-func appendQuoted(text raw, s string) raw {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
-			var b bytes.Buffer
-			e := json.NewEncoder(&b)
-			e.SetEscapeHTML(false)
-			_ = e.Encode(s) // a string can always be written
-			return append(text, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
-		}
-	}
-	return append(append(append(text, '"'), s...), '"')
-}
+func quote(s string) raw { return codec.AppendString(make(raw, 0, len(s)+2), s) }
 
 func number(n int) raw { return strconv.AppendInt(nil, int64(n), 10) }
 

@@ -446,7 +446,7 @@ func diffTo2(item *object) {
 // patch returns a patch of one hunk with the whole text. It costs no more than the text: what is common at the
 // beginning and at the end is context, and the rest is replaced.
 func patch(path, from, to string, fresh bool) string {
-	old, new := lines(from), lines(to)
+	old, new := slices.Collect(strings.Lines(from)), slices.Collect(strings.Lines(to))
 	head, tail := 0, 0
 	for head < min(len(old), len(new)) && old[head] == new[head] {
 		head++
@@ -495,11 +495,6 @@ func span(n int) string {
 		return "0,0"
 	}
 	return "1," + strconv.Itoa(n)
-}
-
-// lines splits a text after each newline.
-func lines(text string) []string {
-	return slices.DeleteFunc(strings.SplitAfter(text, "\n"), func(line string) bool { return line == "" })
 }
 
 // gitName returns a name as git writes it: in quotes, with escapes of C, if it has special characters.
@@ -590,7 +585,7 @@ func hunks(text string) (all []*hunk) {
 	var h *hunk
 	var last byte // the mark of the line before
 	oldLeft, newLeft := 0, 0
-	for _, line := range lines(text) {
+	for line := range strings.Lines(text) {
 		bare := strings.TrimSuffix(line, "\n")
 		switch {
 		case h != nil && strings.HasPrefix(line, `\`):
