@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,11 +76,7 @@ func (s *Stats) count(f Finding) {
 // NewMonitor returns a Monitor for any number of connections that use the schema's version of the protocol. Options may
 // be nil.
 func NewMonitor(schema *Schema, options *MonitorOptions) *Monitor {
-	m := &Monitor{schema: schema}
-	if options != nil {
-		m.options = *options
-	}
-	return m
+	return &Monitor{schema: schema, options: *cmp.Or(options, &MonitorOptions{})}
 }
 
 // Stats returns the counts so far.

@@ -4,6 +4,7 @@
 package acpv2
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,10 +40,7 @@ func ServeAgent(ctx context.Context, transport Transport, handlers AgentHandlers
 // Call Close to end the connection, or Wait to wait until the client ends it.
 func StartAgent(ctx context.Context, transport Transport, handlers AgentHandlers, opts *AgentOptions) (*AgentConn,
 	error) {
-	a := &agentSide{handlers: handlers}
-	if opts != nil {
-		a.opts = *opts
-	}
+	a := &agentSide{handlers: handlers, opts: *cmp.Or(opts, &AgentOptions{})}
 	if err := a.prepare(); err != nil {
 		return nil, err
 	}

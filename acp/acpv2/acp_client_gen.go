@@ -46,10 +46,7 @@ func Connect(ctx context.Context, transport Transport, handlers ClientHandlers, 
 	if transport == nil {
 		return nil, errors.New("acp: no transport to connect with")
 	}
-	c := &clientSide{handlers: handlers}
-	if opts != nil {
-		c.opts = *opts
-	}
+	c := &clientSide{handlers: handlers, opts: *cmp.Or(opts, &ClientOptions{})}
 	var err error
 	if c.handshake, err = c.request(); err != nil {
 		return nil, err

@@ -323,10 +323,7 @@ func (ss *sessions) Handlers() acp.AgentHandlers {
 // agent that uses Queue, Steer, Fork, Subagents or Login must be served with these options: otherwise no session can be
 // opened, the agent does not start, or there are no subagents.
 func (ss *sessions) Options(opts *acp.AgentOptions) *acp.AgentOptions {
-	var o acp.AgentOptions
-	if opts != nil {
-		o = *opts
-	}
+	o := *cmp.Or(opts, &acp.AgentOptions{})
 	o.Conn.ConcurrentTurns = o.Conn.ConcurrentTurns || ss.config.WhileBusy != Refuse
 	if ss.config.Fork {
 		o.Experimental |= acp.FeatureFork

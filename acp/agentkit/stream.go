@@ -87,10 +87,7 @@ type StreamOptions struct {
 // answer is longer than MaxBytes, of which the client has got the beginning.
 func (t *turn) Stream(ctx context.Context, request func(ctx context.Context) iter.Seq2[Piece, error],
 	opts *StreamOptions) error {
-	var o StreamOptions
-	if opts != nil {
-		o = *opts
-	}
+	o := *cmp.Or(opts, &StreamOptions{})
 	o.MaxBytes, o.Silence = cmp.Or(o.MaxBytes, 1<<20), cmp.Or(o.Silence, 5*time.Minute)
 	message, thought := t.NewMessage(ctx), t.NewThought(ctx)
 	shown := false

@@ -81,10 +81,7 @@ func Run(ctx context.Context, client rpc.Transport, proxies []Component, agent *
 
 func newChain(client rpc.Transport, proxies []Component, agent *Component, opts *Options) *chain {
 	c := &chain{began: time.Now(), decode: codec.NewDecoder(nil), inside: codec.NewDecoder(nil),
-		ended: make(chan struct{})}
-	if opts != nil {
-		c.options = *opts
-	}
+		ended: make(chan struct{}), options: *cmp.Or(opts, &Options{})}
 	c.log = cmp.Or(c.options.Logger, slog.Default())
 	c.options.InitTime = cmp.Or(c.options.InitTime, 2*time.Minute)
 	c.options.DrainTime = cmp.Or(c.options.DrainTime, time.Second)
@@ -301,11 +298,9 @@ const flushTime = 2 * time.Second
 // close closes all connections. The client's is last, so that requests which it makes meanwhile are answered.
 func (c *chain) close() {
 	flushed := func(p *port) {
-		timer := time.NewTimer(flushTime)
-		defer timer.Stop()
 		select {
 		case <-p.written:
-		case <-timer.C:
+		case <-time.After(flushTime):
 		}
 	}
 	var closing sync.WaitGroup

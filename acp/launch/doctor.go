@@ -148,10 +148,7 @@ func (d *Diagnosis) blocked(kind ProblemKind, err error, advice, format string, 
 // its problems. Doctor runs the program, with the environment of the command: if the program comes from someone else,
 // get the user's consent first, as before any other start.
 func Doctor(ctx context.Context, command *Command, opts *DoctorOptions) *Diagnosis {
-	var o DoctorOptions
-	if opts != nil {
-		o = *opts
-	}
+	o := *cmp.Or(opts, &DoctorOptions{})
 	o.Time = cmp.Or(max(o.Time, 0), 2*time.Minute)
 	d := &Diagnosis{Command: command}
 	bounded, cancel := context.WithTimeoutCause(ctx, o.Time, errTime)

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -92,10 +93,8 @@ type Terminals struct {
 // NewTerminals returns a Terminals that runs commands inside roots. If approval is nil, it runs none. Nil options mean
 // the defaults.
 func NewTerminals(roots *Roots, approval *Approval, options *TerminalsOptions) *Terminals {
-	t := &Terminals{roots: roots, approval: approval, live: make(map[acp.TerminalID]*terminal), conns: newWatcher()}
-	if options != nil {
-		t.options = *options
-	}
+	t := &Terminals{roots: roots, approval: approval, live: make(map[acp.TerminalID]*terminal), conns: newWatcher(),
+		options: *cmp.Or(options, &TerminalsOptions{})}
 	o := &t.options
 	if o.Env == nil {
 		o.Env = approval.environ()

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,10 +50,7 @@ type HandlerOptions struct {
 // added to a file if the agent or the working directory is not known, and not added at all if no rule can allow the
 // request.
 func Handler(p *Policy, ask AskFunc, opts *HandlerOptions) AskFunc {
-	h := &handler{policy: p, ask: ask}
-	if opts != nil {
-		h.HandlerOptions = *opts
-	}
+	h := &handler{policy: p, ask: ask, HandlerOptions: *cmp.Or(opts, &HandlerOptions{})}
 	if h.Cwd == nil {
 		h.Cwd = (*acp.ClientSession).Cwd
 	}

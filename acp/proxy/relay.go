@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -79,10 +80,7 @@ var (
 )
 
 func newRelay(hooks Hooks, opts *Options) (*relay, error) {
-	p := &relay{}
-	if opts != nil {
-		p.opts = *opts
-	}
+	p := &relay{opts: *cmp.Or(opts, &Options{})}
 	p.opts.setDefaults()
 	p.log = p.opts.Logger
 	p.changed = sync.NewCond(&p.mu)

@@ -208,13 +208,8 @@ func Connect(
 	ctx context.Context, transport func(context.Context) (acp.Transport, error),
 	handlers acp.ClientHandlers, opts *acp.ClientOptions, options *Options,
 ) (*Client, error) {
-	c := &Client{transport: transport, handlers: handlers, done: make(chan struct{}), change: make(chan struct{})}
-	if opts != nil {
-		c.opts = *opts
-	}
-	if options != nil {
-		c.options = *options
-	}
+	c := &Client{transport: transport, handlers: handlers, done: make(chan struct{}), change: make(chan struct{}),
+		opts: *cmp.Or(opts, &acp.ClientOptions{}), options: *cmp.Or(options, &Options{})}
 	p := &c.options
 	p.Budget = cmp.Or(p.Budget, 10*time.Minute)
 	p.MinBackoff = cmp.Or(p.MinBackoff, time.Second)
@@ -405,11 +400,9 @@ func (c *Client) reconnect(deadline time.Time, tries int) (*acp.ClientConn, int,
 		wait := c.backoff(tries)
 		tries++
 		c.notify(Event{Kind: Waiting, Wait: wait, Err: last})
-		timer := time.NewTimer(wait)
 		select {
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-ctx.Done():
-			timer.Stop()
 			return nil, tries, errors.Join(context.Cause(ctx), last)
 		}
 		l, err := c.connect(ctx)

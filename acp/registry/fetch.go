@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -88,10 +89,7 @@ func ask(ctx context.Context, with *http.Client, address string, plain bool,
 	}
 	maps.Copy(request.Header, header)
 	request.Header.Set("User-Agent", "acp-go-sdk")
-	var client http.Client
-	if with != nil {
-		client = *with
-	}
+	client := *cmp.Or(with, &http.Client{})
 	more := client.CheckRedirect
 	client.CheckRedirect = func(request *http.Request, via []*http.Request) error {
 		if len(via) >= maxRedirects {

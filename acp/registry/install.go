@@ -340,10 +340,7 @@ func (c *Client) Update(ctx context.Context, id string, options *InstallOptions)
 	if err != nil {
 		return now, err
 	}
-	var o InstallOptions
-	if options != nil {
-		o = *options
-	}
+	o := *cmp.Or(options, &InstallOptions{})
 	if o.Kind == "" && slices.Contains(e.Kinds(c.platform()), now.Kind) {
 		o.Kind = now.Kind // as the user chose it
 	}

@@ -47,12 +47,10 @@ func (s *httpStream) stream(session string, cursor []byte) *eventStream {
 
 // await waits until the stream has been open once, and returns the reason if it cannot be opened.
 func (st *eventStream) await() error {
-	timer := time.NewTimer(st.s.d.opts.StreamTimeout)
-	defer timer.Stop()
 	late, over := false, false
 	select {
 	case <-st.opened:
-	case <-timer.C:
+	case <-time.After(st.s.d.opts.StreamTimeout):
 		late = true
 	case <-st.life.Done():
 		over = true // the stream may have given up, with a better error
@@ -232,10 +230,8 @@ func (st *eventStream) backOff(tries int, err error) bool {
 		asked = max(asked, status.RetryAfter)
 	}
 	wait = max(wait, min(asked, longestRetry))
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(wait):
 		return true
 	case <-st.kicked:
 		return true

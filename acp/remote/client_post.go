@@ -238,11 +238,9 @@ func (s *httpStream) awaitPost(p, before *post) bool {
 	}
 	// A server may respond to the POST of a prompt only when the turn is over, and this message may be the one that
 	// cancels the turn.
-	timer := time.NewTimer(s.d.opts.StreamTimeout)
-	defer timer.Stop()
 	select {
 	case <-before.done:
-	case <-timer.C:
+	case <-time.After(s.d.opts.StreamTimeout):
 	case <-s.life.Done():
 		return false
 	}
@@ -266,10 +264,8 @@ func (s *httpStream) openFor(p *post) error {
 
 // sleep waits, and reports whether the stream is still alive.
 func (s *httpStream) sleep(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-s.life.Done():
 		return false

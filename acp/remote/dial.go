@@ -23,10 +23,7 @@ import (
 // The agent is not a process of the user: a client that serves it files or terminals should ask about each write and
 // each command, as with local.Asking.
 func Dial(rawURL string, o *DialOptions) rpc.Transport {
-	d := &dialer{cursors: map[string][]byte{}}
-	if o != nil {
-		d.opts = *o
-	}
+	d := &dialer{cursors: map[string][]byte{}, opts: *cmp.Or(o, &DialOptions{})}
 	d.defaults()
 	d.url, d.bad = d.check(rawURL)
 	d.client, d.release = d.makeClient()

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -65,9 +66,7 @@ func Handler(serve func(ctx context.Context, t rpc.Transport, peer *Peer) error,
 		principals:  map[string]int{},
 		opened:      map[string]uint64{},
 		refused:     map[int]uint64{},
-	}
-	if o != nil {
-		s.opts = *o
+		opts:        *cmp.Or(o, &HandlerOptions{}),
 	}
 	s.opts.setDefaults()
 	return s
@@ -253,11 +252,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		c.cancel(context.Cause(ctx))
 		c.link.cut(errShutdown)
 	}
-	timer := time.NewTimer(s.opts.CloseTime)
-	defer timer.Stop()
 	select {
 	case <-done:
-	case <-timer.C:
+	case <-time.After(s.opts.CloseTime):
 	}
 	return context.Cause(ctx)
 }

@@ -146,11 +146,9 @@ func (s *Server) initialize(w http.ResponseWriter, r *http.Request, principal st
 		defer c.remove()
 		c.run()
 	}()
-	timer := time.NewTimer(s.opts.InitializeTimeout)
-	defer timer.Stop()
 	select {
 	case <-l.out.exchange.initialized:
-	case <-timer.C:
+	case <-time.After(s.opts.InitializeTimeout):
 		l.endInput(errInitialize)
 		return refuse(http.StatusGatewayTimeout, "the agent did not answer")
 	case <-r.Context().Done():

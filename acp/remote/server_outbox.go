@@ -150,8 +150,6 @@ func (o *outbox) hasRoom(size int) bool {
 // awaitRoom waits until some of the kept data is taken; mu is released while it waits. It fails if the connection has
 // ended, or with ErrStalled if nothing is taken for StallTimeout.
 func (o *outbox) awaitRoom() error {
-	timer := time.NewTimer(o.c.server.opts.StallTimeout)
-	defer timer.Stop()
 	if !o.full {
 		o.full = true
 		o.in.pause(true)
@@ -160,7 +158,7 @@ func (o *outbox) awaitRoom() error {
 	o.mu.Unlock()
 	select {
 	case <-o.wake:
-	case <-timer.C:
+	case <-time.After(o.c.server.opts.StallTimeout):
 		late = len(o.wake) == 0
 	}
 	o.mu.Lock()

@@ -192,10 +192,8 @@ func (l *socketLink) readEnd(err error) error {
 		return err
 	}
 	l.c.log.Info("acp: a WebSocket was lost; its agent continues to work", "for", grace, "error", err)
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(grace):
 	case <-l.ended:
 	case <-l.c.ctx.Done():
 	}

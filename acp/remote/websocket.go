@@ -279,11 +279,9 @@ func (s *socket) ping() {
 	defer close(s.pinging)
 	for missed := 0; missed < 2; {
 		if missed == 0 {
-			timer := time.NewTimer(s.opts.keepAlive)
 			select {
-			case <-timer.C:
+			case <-time.After(s.opts.keepAlive):
 			case <-s.life.Done():
-				timer.Stop()
 				return
 			}
 		}

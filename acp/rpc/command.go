@@ -173,11 +173,9 @@ func (p *process) watch() {
 	// The ProcessState has the exit status.
 	_ = p.cmd.Wait()
 	p.group.Reaped()
-	timer := time.NewTimer(lingerTime)
-	defer timer.Stop()
 	select {
 	case <-p.ended:
-	case <-timer.C:
+	case <-time.After(lingerTime):
 		p.stdout.SetReadDeadline(time.Now())
 		p.stderr.SetReadDeadline(time.Now())
 	}
@@ -304,12 +302,10 @@ func (p *process) awaitEnd() {
 func lingers(done <-chan struct{}) bool {
 	const parts = 20
 	for range parts {
-		timer := time.NewTimer(lingerTime / parts)
 		select {
 		case <-done:
-			timer.Stop()
 			return true
-		case <-timer.C:
+		case <-time.After(lingerTime / parts):
 		}
 	}
 	return false
@@ -351,23 +347,19 @@ func (p *process) stop() error {
 	p.group.Free()
 	p.stdout.Close()
 	p.stderr.SetReadDeadline(time.Now().Add(lingerTime)) // a process that left the group may hold it open
-	timer := time.NewTimer(2 * lingerTime)
-	defer timer.Stop()
 	select {
 	case <-p.drained:
-	case <-timer.C: // Cmd.Stderr blocks; the goroutine ends when it no longer does
+	case <-time.After(2 * lingerTime): // Cmd.Stderr blocks; the goroutine ends when it no longer does
 	}
 	p.stderr.Close()
 	return nil
 }
 
 func (p *process) exitsWithin(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-p.exited:
 		return true
-	case <-timer.C:
+	case <-time.After(d):
 		return false
 	}
 }

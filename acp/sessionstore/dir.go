@@ -9,6 +9,7 @@ package sessionstore
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -132,10 +133,7 @@ func stateHome() (string, error) {
 // because reading a session takes a lock, so that a half-written update of another process is not read. To read such a
 // directory, copy it.
 func Open(dir string, opts *Options) (*Dir, error) {
-	d := &Dir{}
-	if opts != nil {
-		d.opts = *opts
-	}
+	d := &Dir{opts: *cmp.Or(opts, &Options{})}
 	if d.opts.MaxSession <= 0 {
 		d.opts.MaxSession = 256 << 20
 	}

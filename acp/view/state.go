@@ -68,10 +68,7 @@ type messageKey struct {
 
 // New returns a State of a session about which nothing is known yet.
 func New(opts *Options) *State {
-	o := Options{}
-	if opts != nil {
-		o = *opts
-	}
+	o := *cmp.Or(opts, &Options{})
 	s := &State{
 		maxItems:   bound(o.MaxItems, 100_000),
 		maxBytes:   bound(o.MaxBytes, 256<<20),

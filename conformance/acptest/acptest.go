@@ -66,10 +66,7 @@ type Client struct {
 // enables the experimental features that the agent's options enable.
 func NewClient(t testing.TB, agent acp.AgentHandlers, opts *acp.AgentOptions, client *ClientOptions) *Client {
 	t.Helper()
-	o := acp.AgentOptions{}
-	if opts != nil {
-		o = *opts
-	}
+	o := *cmp.Or(opts, &acp.AgentOptions{})
 	if o.Conn.Logger == nil {
 		o.Conn.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
@@ -83,10 +80,7 @@ func NewClient(t testing.TB, agent acp.AgentHandlers, opts *acp.AgentOptions, cl
 			t.Errorf("acptest: the agent: %v", err)
 		}
 	})
-	var options ClientOptions
-	if client != nil {
-		options = *client
-	}
+	options := *cmp.Or(client, &ClientOptions{})
 	options.Protocol = 1
 	return connect(t, near, &options, o.Experimental)
 }
@@ -257,10 +251,7 @@ func Script(
 	var mu sync.Mutex
 	next := 0
 	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
-	var script agentkit.Config[any]
-	if config != nil {
-		script = *config
-	}
+	script := *cmp.Or(config, &agentkit.Config[any]{})
 	script.Logger = cmp.Or(script.Logger, logger)
 	if script.Title == nil { // the script sends the updates
 		script.Title = func([]acp.ContentBlock) string { return "" }

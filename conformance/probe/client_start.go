@@ -125,12 +125,11 @@ func (p *play) doesAll(actions ...Action) {
 
 // awaitAll waits until all channels are closed.
 func (p *play) awaitAll(all []<-chan struct{}, limit time.Duration) bool {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
+	late := time.After(limit)
 	for _, done := range all {
 		select {
 		case <-done:
-		case <-timer.C:
+		case <-late:
 			return false
 		case <-p.ctx.Done():
 			return false

@@ -466,10 +466,8 @@ func (p *play) folder(name string) string {
 
 // sleep waits for a while.
 func (p *play) sleep(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-p.ctx.Done():
 	}
 }

@@ -135,10 +135,7 @@ func run(ctx context.Context, launch Launch, options *Options, about *subject) (
 
 // complete sets the defaults and checks the names.
 func (options *Options) complete(about *subject) (*Options, error) {
-	o := &Options{}
-	if options != nil {
-		*o = *options
-	}
+	o := new(*cmp.Or(options, &Options{}))
 	o.subject = about
 	o.Jobs, o.Runs = max(1, o.Jobs), max(1, o.Runs)
 	o.Answer = cmp.Or(o.Answer, 30*time.Second)

@@ -3,6 +3,7 @@ package recording
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -70,10 +71,8 @@ func (s Skipped) String() string {
 
 // NewReader returns a Reader. Options may be nil.
 func NewReader(from io.Reader, options *ReaderOptions) *Reader {
-	r := &Reader{in: bufio.NewReaderSize(from, 64<<10), decoder: codec.NewDecoder(nil), connection: 1}
-	if options != nil {
-		r.options = *options
-	}
+	r := &Reader{in: bufio.NewReaderSize(from, 64<<10), decoder: codec.NewDecoder(nil), connection: 1,
+		options: *cmp.Or(options, &ReaderOptions{})}
 	if r.options.MaxLine <= 0 {
 		r.options.MaxLine = DefaultMaxLine
 	}

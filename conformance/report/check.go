@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -27,10 +28,7 @@ var ErrStopped = errors.New("stopped")
 // source. It records unreadable parts as Problems of the source and does not return them as errors. Each recording in
 // the input is a separate connection.
 func (s *Source) Check(in io.Reader, options *CheckOptions) error {
-	c := check{source: s}
-	if options != nil {
-		c.options = *options
-	}
+	c := check{source: s, options: *cmp.Or(options, &CheckOptions{})}
 	reader := recording.NewReader(in, c.options.Reader)
 	err := c.readAll(reader)
 	if err == nil {

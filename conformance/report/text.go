@@ -33,10 +33,7 @@ type painter struct {
 }
 
 func newPainter(w io.Writer, options *TextOptions) *painter {
-	p := &painter{Writer: bufio.NewWriter(w)}
-	if options != nil {
-		p.TextOptions = *options
-	}
+	p := &painter{Writer: bufio.NewWriter(w), TextOptions: *cmp.Or(options, &TextOptions{})}
 	p.Max = cmp.Or(p.Max, DefaultMax)
 	return p
 }

@@ -95,10 +95,7 @@ type ReplayResult struct {
 func (r *Recorded) Replay(ctx context.Context, side conformance.Side, transport rpc.Transport,
 	options *ReplayOptions) (*ReplayResult, error) {
 	p := &replay{recorded: r, side: side, names: newNames(), inbox: newInbox(), liveIDs: map[*message][]byte{},
-		asked: map[string]string{}}
-	if options != nil {
-		p.options = *options
-	}
+		asked: map[string]string{}, options: *cmp.Or(options, &ReplayOptions{})}
 	if len(p.options.Replace)%2 != 0 {
 		return &p.result, errors.New("the last text in ReplayOptions.Replace has no replacement")
 	}
@@ -332,10 +329,8 @@ func (p *replay) differ(d Difference) {
 // send sends a message of the recording.
 func (p *replay) send(ctx context.Context, step played) error {
 	if p.options.Speed > 0 && !step.previous.IsZero() && step.time.After(step.previous) {
-		timer := time.NewTimer(time.Duration(float64(step.time.Sub(step.previous)) / p.options.Speed))
-		defer timer.Stop()
 		select {
-		case <-timer.C:
+		case <-time.After(time.Duration(float64(step.time.Sub(step.previous)) / p.options.Speed)):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

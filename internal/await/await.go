@@ -24,12 +24,10 @@ func Do[T any](ctx context.Context, patience time.Duration, do func() (T, error)
 		return r.value, r.err
 	case <-ctx.Done():
 	}
-	late := time.NewTimer(patience)
-	defer late.Stop()
 	select {
 	case r := <-done:
 		return r.value, r.err
-	case <-late.C:
+	case <-time.After(patience):
 		return *new(T), context.Cause(ctx)
 	}
 }

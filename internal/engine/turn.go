@@ -240,13 +240,11 @@ func (c *Conn) awaitTurn(
 			bound = c.opts.CancelGrace
 		}
 	}
-	timer := time.NewTimer(bound)
-	defer timer.Stop()
 	select {
 	case <-handled:
 	case <-inside:
 	case <-c.base.Done():
-	case <-timer.C:
+	case <-time.After(bound):
 	}
 }
 

@@ -34,11 +34,9 @@ func Wait(ctx context.Context, name string) (*Lock, error) {
 		if !errors.Is(err, ErrLocked) {
 			return lock, err
 		}
-		timer := time.NewTimer(pause)
 		select {
-		case <-timer.C:
+		case <-time.After(pause):
 		case <-ctx.Done():
-			timer.Stop()
 			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
 	}

@@ -8,6 +8,7 @@ package modelstub
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -45,10 +46,7 @@ type Server struct {
 
 // New makes a server.
 func New(options *Options) *Server {
-	s := &Server{}
-	if options != nil {
-		s.options = *options
-	}
+	s := &Server{options: *cmp.Or(options, &Options{})}
 	if s.options.Pace <= 0 {
 		s.options.Pace = 25 * time.Millisecond
 	}

@@ -475,8 +475,7 @@ func (c *Conn) Wake() {
 // Wait waits until done returns true, and reports whether that was within the time limit. It calls done with the lock
 // held. It returns early if the program has ended its output.
 func (c *Conn) Wait(ctx context.Context, limit time.Duration, done func() bool) bool {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
+	late := time.After(limit)
 	for over := false; ; {
 		c.mu.Lock()
 		ok, ended, changed := done(), c.ended != nil, c.changed
@@ -486,7 +485,7 @@ func (c *Conn) Wait(ctx context.Context, limit time.Duration, done func() bool) 
 		}
 		select {
 		case <-changed:
-		case <-timer.C:
+		case <-late:
 			over = true // on a busy machine, a message may arrive together with the end of the time limit, so check once more
 		case <-ctx.Done():
 			over = true
@@ -534,8 +533,7 @@ func (c *Conn) Close(limit time.Duration) (byItself bool) {
 // exits waits for the end of the program.
 func (c *Conn) exits(limit time.Duration) bool {
 	began := time.Now()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
+	late := time.After(limit)
 	for {
 		c.mu.Lock()
 		ended, changed := c.ended, c.changed
@@ -545,7 +543,7 @@ func (c *Conn) exits(limit time.Duration) bool {
 		}
 		select {
 		case <-changed:
-		case <-timer.C:
+		case <-late:
 			return false
 		}
 	}

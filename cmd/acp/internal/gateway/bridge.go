@@ -84,11 +84,9 @@ func (b *bridge) finish(ctx context.Context, d time.Duration) {
 	if half, ok := b.agent.FastStream.(rpc.HalfCloser); !ok || half.CloseWrite() != nil {
 		return // closing the stream ends it
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-b.down:
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }
