@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -106,9 +107,7 @@ func formFields(t reflect.Type) ([]formField, error) {
 		if !field.IsExported() && !field.Anonymous || field.Tag.Get("json") == "-" {
 			continue
 		}
-		if name == "" {
-			name = field.Name
-		}
+		name = cmp.Or(name, field.Name)
 		f := formField{
 			index: i, name: name, title: tagged[string](field, "title"), description: tagged[string](field, "description"),
 			format: tagged[StringFormat](field, "format"),

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/acpgo/sdk/codec"
@@ -222,12 +223,7 @@ func checkPermissionOptions(pointer string, options []PermissionOption) *flaw {
 }
 
 func isOffered(options []PermissionOption, id PermissionOptionID) bool {
-	for i := range options {
-		if options[i].OptionID == id {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(options, func(o PermissionOption) bool { return o.OptionID == id })
 }
 
 // checkElicitationIDs refuses an elicitation whose ids are empty.

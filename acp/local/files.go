@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -48,9 +49,7 @@ type Files struct {
 // NewFiles returns a Files that serves the files inside roots. Reading needs no approval; if approval is nil, the files
 // are read-only. Nil options mean the defaults.
 func NewFiles(roots *Roots, approval *Approval, options *FilesOptions) *Files {
-	if options == nil {
-		options = &FilesOptions{}
-	}
+	options = cmp.Or(options, &FilesOptions{})
 	return &Files{
 		roots: roots,
 		most: bounds{

@@ -105,9 +105,7 @@ func NewTerminals(roots *Roots, approval *Approval, options *TerminalsOptions) *
 	o.MaxTotalOutput = orDefault(o.MaxTotalOutput, DefaultMaxTotalOutput)
 	t.outputs = newOutputPool(o.MaxTotalOutput, pieceSize)
 	o.MaxTerminals = orDefault(o.MaxTerminals, DefaultMaxTerminals)
-	if o.KillGrace == 0 {
-		o.KillGrace = DefaultKillGrace
-	}
+	o.KillGrace = cmp.Or(o.KillGrace, DefaultKillGrace)
 	return t
 }
 

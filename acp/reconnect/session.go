@@ -31,9 +31,7 @@ type Session struct {
 // NewSession creates a session (session/new), which from then on is restored with the directories, the MCP servers and
 // the system prompt of req.
 func (c *Client) NewSession(ctx context.Context, req *acp.NewSessionRequest) (*Session, error) {
-	if req == nil {
-		req = &acp.NewSessionRequest{}
-	}
+	req = cmp.Or(req, &acp.NewSessionRequest{})
 	load := &acp.LoadSessionRequest{
 		Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
 		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
@@ -47,17 +45,13 @@ func (c *Client) NewSession(ctx context.Context, req *acp.NewSessionRequest) (*S
 
 // LoadSession loads a session (session/load), which is restored from then on.
 func (c *Client) LoadSession(ctx context.Context, req *acp.LoadSessionRequest) (*Session, error) {
-	if req == nil {
-		req = &acp.LoadSessionRequest{}
-	}
+	req = cmp.Or(req, &acp.LoadSessionRequest{})
 	return c.open(ctx, req, func(l *link) (*acp.ClientSession, error) { return l.load(ctx, req) })
 }
 
 // ResumeSession continues a session without its history (session/resume). The session is restored from then on.
 func (c *Client) ResumeSession(ctx context.Context, req *acp.ResumeSessionRequest) (*Session, error) {
-	if req == nil {
-		req = &acp.ResumeSessionRequest{}
-	}
+	req = cmp.Or(req, &acp.ResumeSessionRequest{})
 	load := &acp.LoadSessionRequest{
 		SessionID: req.SessionID, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
 		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
@@ -69,9 +63,7 @@ func (c *Client) ResumeSession(ctx context.Context, req *acp.ResumeSessionReques
 // is restored from then on, with the id, the directories, the MCP servers and the system prompt of req. Adopt itself
 // sends nothing.
 func (c *Client) Adopt(ctx context.Context, req *acp.LoadSessionRequest) (*Session, error) {
-	if req == nil {
-		req = &acp.LoadSessionRequest{}
-	}
+	req = cmp.Or(req, &acp.LoadSessionRequest{})
 	return c.open(ctx, req, func(l *link) (*acp.ClientSession, error) { return l.conn.Session(req.SessionID), nil })
 }
 

@@ -92,10 +92,7 @@ type Package struct {
 
 // Platform returns the registry's name for the system that this program runs on, such as "linux-x86_64".
 func Platform() string {
-	processor := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
-	if processor == "" {
-		processor = runtime.GOARCH
-	}
+	processor := cmp.Or(map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH], runtime.GOARCH)
 	return runtime.GOOS + "-" + processor
 }
 

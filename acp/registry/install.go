@@ -109,9 +109,7 @@ func (c *Client) Plan(ctx context.Context, id string, options *InstallOptions) (
 }
 
 func (c *Client) planOf(e *Entry, options *InstallOptions) (*Plan, error) {
-	if options == nil {
-		options = &InstallOptions{}
-	}
+	options = cmp.Or(options, &InstallOptions{})
 	dir, err := c.agent(e.ID)
 	if err != nil {
 		return nil, err
@@ -167,9 +165,7 @@ func (c *Client) Install(ctx context.Context, id string, options *InstallOptions
 // install installs an entry. An update does not accept a pinned version as the requested one.
 func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions, update bool) (_ *Installed,
 	err error) {
-	if options == nil {
-		options = &InstallOptions{}
-	}
+	options = cmp.Or(options, &InstallOptions{})
 	dir, err := c.agent(e.ID)
 	if err != nil {
 		return nil, err

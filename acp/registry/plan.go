@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -104,10 +105,7 @@ func (p *Plan) String() string {
 		say("runs:    %s", p.Install)
 		say("         and the install scripts of the packages")
 	}
-	program := p.Program
-	if program == "" {
-		program = "(the command of the package)"
-	}
+	program := cmp.Or(p.Program, "(the command of the package)")
 	start := &launch.Command{Program: program, Args: p.Args, Env: p.Env}
 	say("starts:  %s", start)
 	say("in:      %s", p.Folder)

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,10 +68,7 @@ type gathering struct {
 }
 
 func (g gathering) RoundTrip(req *http.Request) (*http.Response, error) {
-	inner := g.RoundTripper
-	if inner == nil {
-		inner = http.DefaultTransport
-	}
+	inner := cmp.Or(g.RoundTripper, http.DefaultTransport)
 	resp, err := inner.RoundTrip(req)
 	if err == nil && resp.Request == nil {
 		resp.Request = req

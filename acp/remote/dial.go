@@ -34,15 +34,15 @@ func (d *dialer) defaults() {
 	o := &d.opts
 	o.MaxMessage = cmp.Or(max(o.MaxMessage, 0), rpc.DefaultMaxMessage)
 	o.MaxQueued = cmp.Or(max(o.MaxQueued, 0), 16<<20)
-	setDefault(&o.StreamTimeout, 10*time.Second)
-	setDefault(&o.AnswerTimeout, time.Minute)
-	setDefault(&o.KeepAlive, 15*time.Second)
-	setDefault(&o.IdleTimeout, time.Minute)
-	setDefault(&o.StallTimeout, time.Minute)
-	setDefault(&o.CloseTimeout, 5*time.Second)
-	setDefault(&o.MinBackoff, time.Second)
-	setDefault(&o.MaxBackoff, 30*time.Second)
-	setDefault(&o.ReopenTime, 6*time.Minute)
+	o.StreamTimeout = cmp.Or(o.StreamTimeout, 10*time.Second)
+	o.AnswerTimeout = cmp.Or(o.AnswerTimeout, time.Minute)
+	o.KeepAlive = cmp.Or(o.KeepAlive, 15*time.Second)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, time.Minute)
+	o.StallTimeout = cmp.Or(o.StallTimeout, time.Minute)
+	o.CloseTimeout = cmp.Or(o.CloseTimeout, 5*time.Second)
+	o.MinBackoff = cmp.Or(o.MinBackoff, time.Second)
+	o.MaxBackoff = cmp.Or(o.MaxBackoff, 30*time.Second)
+	o.ReopenTime = cmp.Or(o.ReopenTime, 6*time.Minute)
 	d.log = cmp.Or(o.Logger, wire.DefaultLogger())
 }
 
@@ -121,9 +121,7 @@ func origin(u *url.URL) string {
 	case "wss":
 		scheme = "https"
 	}
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[scheme]
-	}
+	port = cmp.Or(port, map[string]string{"http": "80", "https": "443"}[scheme])
 	return scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
 }
 

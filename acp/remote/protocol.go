@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/acpgo/sdk/internal/wire"
 )
@@ -88,12 +87,6 @@ type Peer struct {
 	// Header is the header of the request that opened the connection, without credentials: Authorization,
 	// Proxy-Authorization, Cookie and the offered subprotocols.
 	Header http.Header
-}
-
-func setDefault[T int | time.Duration](v *T, d T) {
-	if *v == 0 {
-		*v = d
-	}
 }
 
 var newline = []byte{'\n'}

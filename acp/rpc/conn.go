@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,9 +58,7 @@ func connect(
 	if err != nil {
 		return nil, fmt.Errorf("acp: connecting: %w", err)
 	}
-	if opts == nil {
-		opts = &Options{}
-	}
+	opts = cmp.Or(opts, &Options{})
 	c := engine.New()
 	served, err := routes(c)
 	if err != nil {

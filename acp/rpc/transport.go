@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -198,9 +199,7 @@ type lineStream struct {
 
 // newLineStream frames messages over r and w. A nil end means that Close just closes both.
 func newLineStream(r io.ReadCloser, w io.WriteCloser, maxMessage int, end func() error) *lineStream {
-	if maxMessage <= 0 {
-		maxMessage = DefaultMaxMessage
-	}
+	maxMessage = cmp.Or(max(maxMessage, 0), DefaultMaxMessage)
 	closeWrite := sync.OnceValue(w.Close)
 	switch half, ok := w.(HalfCloser); {
 	case ok:

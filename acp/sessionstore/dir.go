@@ -134,15 +134,11 @@ func stateHome() (string, error) {
 // directory, copy it.
 func Open(dir string, opts *Options) (*Dir, error) {
 	d := &Dir{opts: *cmp.Or(opts, &Options{})}
-	if d.opts.MaxSession <= 0 {
-		d.opts.MaxSession = 256 << 20
-	}
+	d.opts.MaxSession = cmp.Or(max(d.opts.MaxSession, 0), 256<<20)
 	if d.opts.MaxUpdate <= 0 {
 		d.opts.MaxUpdate = 32 << 20
 	}
-	if d.opts.LockTime <= 0 {
-		d.opts.LockTime = 10 * time.Second
-	}
+	d.opts.LockTime = cmp.Or(max(d.opts.LockTime, 0), 10*time.Second)
 	if d.opts.Damaged == nil {
 		d.opts.Damaged = func(damage Damage) { slog.Warn("a part of a session was left out", "error", damage) }
 	}

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"slices"
@@ -558,10 +559,7 @@ func diffTo1(item object) (all []raw) {
 		case operation == "copy":
 			all = append(all, toolText("Copied "+o.str("oldPath")+" to "+path))
 		default:
-			verb := map[string]string{"add": "Added", "delete": "Deleted", "modify": "Changed"}[operation]
-			if verb == "" {
-				verb = operation
-			}
+			verb := cmp.Or(map[string]string{"add": "Added", "delete": "Deleted", "modify": "Changed"}[operation], operation)
 			all = append(all, toolText(verb+" "+path))
 		}
 		if len(all) > 2*maxHunks {

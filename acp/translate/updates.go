@@ -2,6 +2,7 @@ package translate
 
 import (
 	"bytes"
+	"cmp"
 	"hash/fnv"
 	"strconv"
 )
@@ -348,13 +349,7 @@ func (s *State) planTo1(sess *session, update object) []object {
 	} else {
 		entries := entriesTo1(plan.list("entries"))
 		if kind := plan.str("type"); kind != "items" {
-			content := plan.str("content")
-			if content == "" {
-				content = plan.str("uri")
-			}
-			if content == "" {
-				content = kind
-			}
+			content := cmp.Or(plan.str("content"), plan.str("uri"), kind)
 			entries = array(obj("content", content, "priority", "medium", "status", "in_progress").text())
 		}
 		if len(entries) <= maxOptions {

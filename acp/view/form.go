@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -43,9 +44,7 @@ func FormFields(schema *acp.ElicitationSchema) []*FormField {
 	var fields []*FormField
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 		f := newFormField(schema.Properties[name])
-		if f.Title == "" {
-			f.Title = name
-		}
+		f.Title = cmp.Or(f.Title, name)
 		f.Name, f.Required = name, slices.Contains(required, name)
 		fields = append(fields, f)
 	}

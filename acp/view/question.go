@@ -78,9 +78,7 @@ type QuestionOptions struct {
 
 // NewQuestion returns the question about a tool call, of which the client passes all that it knows; see [Asking].
 func NewQuestion(call *acp.ToolCall, options []acp.PermissionOption, o *QuestionOptions) *Question {
-	if o == nil {
-		o = &QuestionOptions{}
-	}
+	o = cmp.Or(o, &QuestionOptions{})
 	q := &Question{Call: *call, found: o.Found, now: o.Latest}
 	q.latest = &q.Call
 	q.Facts = q.facts(call)

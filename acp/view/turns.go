@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -136,9 +137,7 @@ func (t *Turn) Cancel() {
 // End ends the turn with the results of the call of session/prompt. A turn that has ended, or whose State was reset,
 // stays as it is.
 func (t *Turn) End(res *acp.PromptResponse, err error) {
-	if res == nil {
-		res = &acp.PromptResponse{}
-	}
+	res = cmp.Or(res, &acp.PromptResponse{})
 	s := t.state
 	s.begin()
 	defer s.end()

@@ -239,10 +239,7 @@ all settings as comments.`,
 
 // edit runs the user's editor. As in other programs, the variable is a command for the shell.
 func (p *program) edit(path string) error {
-	editor := os.Getenv("VISUAL")
-	if editor == "" {
-		editor = os.Getenv("EDITOR")
-	}
+	editor := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"))
 	var cmd *exec.Cmd
 	switch {
 	case runtime.GOOS == "windows":

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -268,9 +269,7 @@ func (f *inspectFlags) liveAgent(ctx context.Context, p *program, command []stri
 			}}, nil
 	}
 	start := *found.Command
-	if start.Dir == "" {
-		start.Dir = f.cwd
-	}
+	start.Dir = cmp.Or(start.Dir, f.cwd)
 	path, err := found.Command.Find() // a relative path is that of this directory
 	if err != nil {
 		return nil, err

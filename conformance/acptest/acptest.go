@@ -93,9 +93,7 @@ func Dial(t testing.TB, transport acp.Transport, opts *ClientOptions) *Client {
 
 func connect(t testing.TB, transport acp.Transport, opts *ClientOptions, features acp.Features) *Client {
 	t.Helper()
-	if opts == nil {
-		opts = &ClientOptions{}
-	}
+	opts = cmp.Or(opts, &ClientOptions{})
 	c := &Client{Dir: t.TempDir()}
 	handlers := acp.ClientHandlers{RequestPermission: c.permit}
 	machine, err := local.Serve(&handlers, local.Trusted(), c.Dir)

@@ -3,6 +3,7 @@
 package probe
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -318,10 +319,7 @@ func permission(name, what string, answer func(*player.Message) (outcome, text s
 
 // elicitation is the scenario of one answer to an elicitation.
 func elicitation(name, what, outcome, text, trait string) Scenario {
-	rule := map[string]string{"unknown": "SCH-9", "wrong": "ELI-9"}[name]
-	if rule == "" {
-		rule = "ELI-18"
-	}
+	rule := cmp.Or(map[string]string{"unknown": "SCH-9", "wrong": "ELI-9"}[name], "ELI-18")
 	return Scenario{Name: "elicitation-" + name,
 		Exercises: []string{"ELI-9", "ELI-17", "ELI-18", "SCH-9"}, Prompts: []string{"form", "link"},
 		Text: "The agent shows a form, and " + what + ": the agent continues.",

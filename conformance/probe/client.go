@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -219,9 +220,7 @@ func choose(m *player.Message, kinds ...string) string {
 			if json.Unmarshal(option, &o) != nil {
 				continue
 			}
-			if first == "" {
-				first = o.OptionID
-			}
+			first = cmp.Or(first, o.OptionID)
 			if o.Kind == kind {
 				return `{"outcome":{"outcome":"selected","optionId":` + player.Quote(o.OptionID) + `}}`
 			}

@@ -3,6 +3,7 @@
 package probe
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -165,10 +166,7 @@ func (f *fakeAgent) usual(m *player.Message) (outcome, text string) {
 
 // initialize is the answer to it.
 func (f *fakeAgent) initialize() string {
-	version := f.version
-	if version == "" {
-		version = "1"
-	}
+	version := cmp.Or(f.version, "1")
 	text := `{"protocolVersion":` + version + `,"agentInfo":{"name":"acp-fake-agent","title":"The probe's agent","version":"1"}`
 	if f.capabilities != "" {
 		text += `,"agentCapabilities":` + f.capabilities

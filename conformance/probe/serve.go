@@ -171,9 +171,7 @@ func ClientReport(outcomes []*Outcome, options *Options) (*Report, error) {
 	}
 	r := &Report{Tool: "acp", Version: o.Version, Target: o.Target, Side: clients.word, Rows: []Row{},
 		Scenarios: []*Outcome{}, partial: true}
-	if r.Target == "" {
-		r.Target = "a client"
-	}
+	r.Target = cmp.Or(r.Target, "a client")
 	outcomes = slices.Clone(outcomes)
 	for _, s := range o.choose(ClientScenarios()) {
 		if !s.ends && !slices.ContainsFunc(outcomes, func(out *Outcome) bool { return out.Name == s.Name }) {

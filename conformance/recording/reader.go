@@ -73,9 +73,7 @@ func (s Skipped) String() string {
 func NewReader(from io.Reader, options *ReaderOptions) *Reader {
 	r := &Reader{in: bufio.NewReaderSize(from, 64<<10), decoder: codec.NewDecoder(nil), connection: 1,
 		options: *cmp.Or(options, &ReaderOptions{})}
-	if r.options.MaxLine <= 0 {
-		r.options.MaxLine = DefaultMaxLine
-	}
+	r.options.MaxLine = cmp.Or(max(r.options.MaxLine, 0), DefaultMaxLine)
 	if r.options.Hop == "" {
 		r.options.Hop = "client"
 	}

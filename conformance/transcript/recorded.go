@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -139,10 +140,7 @@ func (s *subject) same(other *subject) bool {
 
 // String names a message, such as "session/update agent_message_chunk".
 func (s *subject) String() string {
-	method := s.method
-	if method == "" {
-		method = "a request"
-	}
+	method := cmp.Or(s.method, "a request")
 	switch {
 	case s.kind == "":
 		return "a line that is not a message"

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -64,24 +65,16 @@ type Errors struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	c.Serve, c.Call = c.Serve.once(), c.Call.once()
-	setDefault(&c.MaxRequests, 4096)
-	setDefault(&c.MaxBytes, 256<<20)
-	setDefault(&c.QueueBytes, max(1, c.MaxBytes/queuePart))
-	setDefault(&c.QueueLimit, max(1, c.MaxBytes/limitPart))
-	setDefault(&c.DrainTime, time.Second)
-	setDefault(&c.CloseTime, 5*time.Second)
-	setDefault(&c.CancelGrace, 30*time.Second)
+	c.MaxRequests = cmp.Or(c.MaxRequests, 4096)
+	c.MaxBytes = cmp.Or(c.MaxBytes, 256<<20)
+	c.QueueBytes = cmp.Or(c.QueueBytes, max(1, c.MaxBytes/queuePart))
+	c.QueueLimit = cmp.Or(c.QueueLimit, max(1, c.MaxBytes/limitPart))
+	c.DrainTime = cmp.Or(c.DrainTime, time.Second)
+	c.CloseTime = cmp.Or(c.CloseTime, 5*time.Second)
+	c.CancelGrace = cmp.Or(c.CancelGrace, 30*time.Second)
 	return c
-}
-
-func setDefault[T int | time.Duration](v *T, d T) {
-	if *v == 0 {
-		*v = d
-	}
 }
 
 var errNextTwice = errors.New("acp: middleware called next more than once")

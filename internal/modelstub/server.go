@@ -47,9 +47,7 @@ type Server struct {
 // New makes a server.
 func New(options *Options) *Server {
 	s := &Server{options: *cmp.Or(options, &Options{})}
-	if s.options.Pace <= 0 {
-		s.options.Pace = 25 * time.Millisecond
-	}
+	s.options.Pace = cmp.Or(max(s.options.Pace, 0), 25*time.Millisecond)
 	return s
 }
 
@@ -167,9 +165,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusBadRequest, sh.failure(http.StatusBadRequest, fmt.Sprintf("the request: %v", err)))
 		return
 	}
-	if c.model == "" {
-		c.model = modelName
-	}
+	c.model = cmp.Or(c.model, modelName)
 	switch {
 	case strings.HasSuffix(path, "/count_tokens"):
 		writeJSON(w, http.StatusOK, map[string]any{"input_tokens": tokens(string(body))})

@@ -108,7 +108,7 @@ func NewConn(stream Stream, cfg Config) *Conn {
 		stream:       fast(stream),
 		handler:      cfg.Handler,
 		flush:        cfg.Handler.Flush,
-		log:          cfg.Logger,
+		log:          cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 		drain:        cfg.Drain,
 		noise:        cfg.SkipNoise,
 		repair:       cfg.Repair,
@@ -118,9 +118,6 @@ func NewConn(stream Stream, cfg Config) *Conn {
 		streamClosed: make(chan struct{}),
 		idle:         make(chan struct{}, 1),
 		calls:        map[uint64]*Call{},
-	}
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
 	}
 	c.life, c.endLife = context.WithCancel(context.Background())
 	c.out = newWriter(c.stream, c.writeFailed, c.Err)

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,9 +53,7 @@ type Workspace struct {
 // Open opens the directories of a session. The workspace is closed, and its commands are killed, at the end of the
 // session; see AtClose of agentkit.Session.
 func Open(session Session, opts *Options) (*Workspace, error) {
-	if opts == nil {
-		opts = &Options{}
-	}
+	opts = cmp.Or(opts, &Options{})
 	roots, err := local.OpenRoots(append([]string{session.Cwd()}, session.AdditionalDirectories()...)...)
 	if err != nil {
 		return nil, acp.Public(err)

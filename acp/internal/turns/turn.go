@@ -68,12 +68,8 @@ func Visible(err error) string {
 
 // ofClient reports whether clients serve a method. A tool may also have called a program other than the client.
 func ofClient(method string) bool {
-	for _, prefix := range []string{"fs/", "terminal/", "session/request_permission", "elicitation/"} {
-		if strings.HasPrefix(method, prefix) {
-			return true
-		}
-	}
-	return false
+	prefixes := []string{"fs/", "terminal/", "session/request_permission", "elicitation/"}
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(method, prefix) })
 }
 
 // Mistaken reports whether an error says that a message was not sent because it is invalid, which is the author's

@@ -3,6 +3,7 @@
 package finding
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 )
@@ -177,10 +178,7 @@ func (f Finding) String() string {
 
 // subject names the message. Notifications are named by their method alone.
 func (f Finding) subject() string {
-	s := f.Method
-	if s == "" {
-		s = "message"
-	}
+	s := cmp.Or(f.Method, "message")
 	switch f.Kind {
 	case Request:
 		return s + " request " + f.ID

@@ -183,12 +183,9 @@ func (a *Abilities) take(e *Event, capabilities string) {
 
 // refuses reports whether the schema refused the value at a JSON pointer.
 func (e *Event) refuses(pointer string) bool {
-	for _, f := range e.findings[:e.refused] {
-		if f.Pointer == pointer && f.Definition != finding.Envelope && f.Rule != schema.Custom {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.findings[:e.refused], func(f finding.Finding) bool {
+		return f.Pointer == pointer && f.Definition != finding.Envelope && f.Rule != schema.Custom
+	})
 }
 
 // noteLost records that the history of the session is incomplete.

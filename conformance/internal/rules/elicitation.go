@@ -190,12 +190,7 @@ func asksForSecret(name string) bool {
 			return false
 		}
 	}
-	for _, part := range secretParts {
-		if strings.Contains(name, part) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(secretParts, func(part string) bool { return strings.Contains(name, part) })
 }
 
 func stringSet(names ...string) map[string]bool {

@@ -4,6 +4,7 @@
 package schema
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -62,9 +63,7 @@ func newUnion(keyword string, at *jsonschema.Schema, alternatives []*jsonschema.
 	for i := range u.branches {
 		b := &u.branches[i]
 		tag, tagged := b.tags[u.tag]
-		if b.label == "" {
-			b.label = tag
-		}
+		b.label = cmp.Or(b.label, tag)
 		if tagged {
 			u.byTag[tag] = choice{branches: append(u.byTag[tag].branches, *b)}
 		}

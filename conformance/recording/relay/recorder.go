@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"cmp"
 	"os"
 	"sync"
 	"time"
@@ -71,9 +72,7 @@ const maxLine = rpc.DefaultMaxMessage
 
 func newRecorder(options Options) *recorder {
 	r := &recorder{options: options, max: options.MaxPending}
-	if r.max <= 0 {
-		r.max = DefaultMaxPending
-	}
+	r.max = cmp.Or(max(r.max, 0), DefaultMaxPending)
 	r.more.L = &r.mu
 	r.hurry = make(chan struct{})
 	r.done.Go(r.run)

@@ -7,6 +7,7 @@
 package relay
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -128,10 +129,7 @@ func (r *run) run() (*Result, error) {
 	output.Go(func() { r.pass(fromAgent, &hearing{fromChild, &heard}, r.options.Stdout) })
 	if errFromChild != nil {
 		errOutput.Go(func() {
-			to := r.options.Stderr
-			if to == nil {
-				to = io.Discard
-			}
+			to := cmp.Or(r.options.Stderr, io.Discard)
 			r.pass(fromStderr, &hearing{errFromChild, &heard}, keepOpen{to})
 		})
 	}

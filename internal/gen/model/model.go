@@ -222,12 +222,7 @@ func (u *Union) Names() []string {
 // Objects reports whether every variant is an object, so that the union's members can be written into
 // an object that is already open.
 func (u *Union) Objects() bool {
-	for _, v := range u.Variants {
-		if v.Type != nil {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(u.Variants, func(v *Variant) bool { return v.Type != nil })
 }
 
 // Member is the name of a member and the JSON types that its values can have. No types means any type.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -78,10 +79,7 @@ type File struct {
 // configuration directory. named reports whether the user named it, so that it must exist. The path is "" if the user
 // has no configuration directory.
 func Path(given string) (path string, named bool) {
-	if given == "" {
-		given = os.Getenv("ACP_CONFIG")
-	}
-	if given != "" {
+	if given = cmp.Or(given, os.Getenv("ACP_CONFIG")); given != "" {
 		return given, true
 	}
 	dir := os.Getenv("XDG_CONFIG_HOME")

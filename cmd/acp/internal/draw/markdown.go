@@ -426,10 +426,7 @@ func (p *painter) content(b acp.ContentBlock, width int) []line {
 			return one(named("resource of an unknown kind", "", "", -1))
 		}
 	case *acp.ContentBlockResourceLink:
-		name := v.Title.Value()
-		if name == "" {
-			name = v.Name
-		}
+		name := cmp.Or(v.Title.Value(), v.Name)
 		bytes := int64(-1)
 		if n, ok := v.Size.Get(); ok {
 			bytes = n

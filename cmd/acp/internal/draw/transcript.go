@@ -58,9 +58,7 @@ type anchor struct {
 
 // NewTranscript returns an empty transcript.
 func NewTranscript(opts *Options) *Transcript {
-	if opts == nil {
-		opts = &Options{}
-	}
+	opts = cmp.Or(opts, &Options{})
 	t := &Transcript{opts: *opts, width: max(opts.Width, 1), follow: true, marked: -1}
 	t.snapshot = view.New(nil).Snapshot()
 	t.forget()

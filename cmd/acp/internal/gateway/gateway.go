@@ -56,10 +56,7 @@ type numbers struct {
 
 // New returns a Gateway.
 func New(o Options) *Gateway {
-	g := &Gateway{options: o, log: o.Server.Logger}
-	if g.log == nil {
-		g.log = slog.New(slog.DiscardHandler)
-	}
+	g := &Gateway{options: o, log: cmp.Or(o.Server.Logger, slog.New(slog.DiscardHandler))}
 	g.agent = remote.Handler(g.serve, &o.Server)
 	return g
 }

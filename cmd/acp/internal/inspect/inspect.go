@@ -7,6 +7,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -221,10 +222,7 @@ func (in *Inspection) read(o sourceOptions, r *recording.Reader) error {
 				s.end(false)
 			}
 			connection = e.Connection
-			shown := name
-			if shown == "" {
-				shown = strings.Join(header.Command, " ")
-			}
+			shown := cmp.Or(name, strings.Join(header.Command, " "))
 			if connection > 1 {
 				shown = fmt.Sprintf("%s, connection %d", name, connection)
 			}

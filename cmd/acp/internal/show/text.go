@@ -2,6 +2,7 @@ package show
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -113,10 +114,7 @@ func (m *Message) title() string {
 	case conformance.Notification:
 		parts = append(parts, m.Method)
 	case conformance.Response, conformance.ErrorReply:
-		method := m.Method
-		if method == "" {
-			method = "(no matching request)"
-		}
+		method := cmp.Or(m.Method, "(no matching request)")
 		word := "result"
 		if m.Kind == conformance.ErrorReply {
 			word = "ERROR"

@@ -4,6 +4,7 @@ package subject
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -57,10 +58,7 @@ func (c *Client) Launch(ctx context.Context, dir string) (_ *probe.Target, err e
 		return nil, err
 	}
 	token := rand.Text()
-	at := c.Dir
-	if at == "" {
-		at = dir
-	}
+	at := cmp.Or(c.Dir, dir)
 	p := &client{exited: make(chan struct{}), rung: c.Rung, listener: listener, starts: make(chan *streams, maxStarts)}
 	defer func() {
 		if err != nil {

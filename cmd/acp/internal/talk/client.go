@@ -201,10 +201,7 @@ var errNoReconnect = errors.New("the agent is not restarted")
 // is at fault.
 func Open(ctx context.Context, opts *Options) (_ *Client, err error) {
 	c := &Client{opts: *opts, sessions: map[acp.SessionID]*Session{}, parents: map[acp.SessionID]acp.SessionID{},
-		rooted: map[rootKey]bool{}, states: opts.States}
-	if c.states == nil {
-		c.states = &view.Sessions{}
-	}
+		rooted: map[rootKey]bool{}, states: cmp.Or(opts.States, &view.Sessions{})}
 	o := &c.opts
 	c.shown.changed = o.Output
 	if o.Agent.Connect == nil && o.Agent.Command == nil {

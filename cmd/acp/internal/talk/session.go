@@ -66,9 +66,7 @@ type place struct {
 
 // place returns where a session works.
 func (c *Client) place(ctx context.Context, o *SessionOptions) (p place, err error) {
-	if o == nil {
-		o = &SessionOptions{}
-	}
+	o = cmp.Or(o, &SessionOptions{})
 	p = place{cwd: c.opts.Cwd, dirs: c.opts.Dirs, servers: c.opts.MCPServers}
 	if o.Cwd != "" {
 		if p.cwd, err = filepath.Abs(o.Cwd); err != nil {

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"runtime"
 	"sync"
@@ -205,9 +206,7 @@ type times struct {
 func newTimes(now func() time.Time, long time.Duration) *times {
 	t := &times{now: now, long: long, began: map[acp.ToolCallID]time.Time{},
 		calls: map[acp.ToolCallID]time.Duration{}, turns: map[int]time.Duration{}}
-	if t.long == 0 {
-		t.long = longTime
-	}
+	t.long = cmp.Or(t.long, longTime)
 	return t
 }
 
