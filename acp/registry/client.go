@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/acpgo/sdk/internal/wholefile"
 )
 
 // DefaultURL is the address of the registry's list.
@@ -240,7 +242,7 @@ func (c *cached) write(name string) error {
 	if err != nil {
 		return err
 	}
-	return writeWhole(name, text)
+	return wholefile.Replace(name, text, 0o600)
 }
 
 // readCache reads the cache. The result is nil if there is none for the address, or none that can be read.
@@ -324,25 +326,4 @@ func readFile(name string, most int64) ([]byte, error) {
 		err = fmt.Errorf("%s: %w: more than %d bytes", name, errTooLong, most)
 	}
 	return text, err
-}
-
-// writeWhole replaces a file atomically: others see either the old content or the new.
-func writeWhole(name string, text []byte) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(name), ".tmp-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(file.Name()))
-		}
-	}()
-	_, err = file.Write(text)
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), name)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/launch"
 	"github.com/acpgo/sdk/internal/plain"
+	"github.com/acpgo/sdk/internal/wholefile"
 )
 
 // Installed is an installed agent.
@@ -147,7 +148,7 @@ func (i *Installed) write() error {
 	if err != nil {
 		return err
 	}
-	return writeWhole(filepath.Join(i.dir, record), append(text, '\n'))
+	return wholefile.Replace(filepath.Join(i.dir, record), append(text, '\n'), 0o600)
 }
 
 // folderOf returns the directory of the installed version, or "" if there is none.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/acpgo/sdk/internal/gen/emit"
+	"github.com/acpgo/sdk/internal/wholefile"
 )
 
 // A folder has the generated files of one package.
@@ -97,24 +98,12 @@ func apply(changes []change) error {
 }
 
 // apply writes the new file under a temporary name, which the go command ignores, and renames it.
-func (c change) apply() (err error) {
+func (c change) apply() error {
 	if c.data == nil {
 		return os.Remove(c.path)
 	}
-	dir := filepath.Dir(c.path)
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := os.MkdirAll(filepath.Dir(c.path), 0o777); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, "."+filepath.Base(c.path)+".*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(c.data)
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
-		err = os.Rename(f.Name(), c.path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return wholefile.Replace(c.path, c.data, 0o644)
 }

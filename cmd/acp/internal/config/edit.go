@@ -18,8 +18,8 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/internal/filelock"
+	"github.com/acpgo/sdk/internal/wholefile"
 )
 
 // ErrByHand says that a change cannot be made without changing something else.
@@ -290,7 +290,7 @@ func change(ctx context.Context, path string, parts []string, v any) (err error)
 	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm()
 	}
-	return input.Replace(path, text, mode)
+	return wholefile.Replace(path, text, mode)
 }
 
 // changed returns the text of the file with a key set, or removed if v is nil. It checks that this is the only effect.

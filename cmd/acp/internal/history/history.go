@@ -14,6 +14,7 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/cmd/acp/internal/names"
 	"github.com/acpgo/sdk/internal/filelock"
+	"github.com/acpgo/sdk/internal/wholefile"
 )
 
 // Prompt is a prompt as the user typed it: its text, and long pasted texts for which the text has placeholders.
@@ -117,5 +118,5 @@ func (f *File) shorten() error {
 		return err
 	}
 	_, text, _ = bytes.Cut(text[len(text)-maxBytes/2:], []byte{'\n'})
-	return input.Replace(f.path, text, 0o600)
+	return wholefile.Replace(f.path, text, 0o600)
 }

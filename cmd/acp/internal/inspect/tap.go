@@ -21,6 +21,7 @@ import (
 
 	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/internal/wholefile"
 )
 
 // A tap is the command of an editor's agent. It starts the agent, passes on everything, and sends a recording of it to
@@ -48,7 +49,7 @@ func WriteTapFile(path string, f TapFile) (remove func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := input.Replace(path, text, 0o600); err != nil {
+	if err := wholefile.Replace(path, text, 0o600); err != nil {
 		return nil, err
 	}
 	return func() error {

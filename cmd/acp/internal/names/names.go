@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/internal/filelock"
+	"github.com/acpgo/sdk/internal/wholefile"
 )
 
 // Key identifies a session: the same name may be used in another directory, and for another agent.
@@ -165,7 +165,7 @@ func (s *Store) Set(k Key, session acp.SessionID) error {
 	if err != nil {
 		return err
 	}
-	return input.Replace(s.file(k)+".json", append(text, '\n'), 0o600)
+	return wholefile.Replace(s.file(k)+".json", append(text, '\n'), 0o600)
 }
 
 // List returns the names in a directory, the last used first. Unreadable files are skipped.
