@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/codec"
@@ -97,6 +98,10 @@ func (f *facts) readInput(raw json.RawMessage, path, word func(string)) error {
 		return nil
 	}
 	in := input{facts: f, path: path, word: word}
+	if !utf8.Valid(raw) { // the decoder would stop there
+		in.fail(errors.New("not UTF-8"))
+		raw = bytes.ToValidUTF8(raw, []byte("\uFFFD"))
+	}
 	d := codec.NewDecoder(raw)
 	d.SetMaxDepth(10_000)
 	value := in.parse(d, maxDepth)

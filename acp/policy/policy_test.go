@@ -121,6 +121,29 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// Nothing allows an input that is not JSON, but it is rejected for what it contains.
+func TestBrokenInputs(t *testing.T) {
+	p := newPolicy(t, `{"effect":"allow","path":["**"]}`+"\n"+noSecrets)
+	for raw, want := range map[string]policy.Effect{
+		`{"path":"/proj/a"}`:                            policy.Allow,
+		`{"path":"/proj/a"`:                             policy.Ask,
+		`{"path":"/proj/a"}{"path":"/proj/b"}`:          policy.Ask,
+		`{"path":"/proj/a","n":01}`:                     policy.Ask,
+		"\ufeff" + `{"path":"/proj/a"}`:                 policy.Ask,
+		"{\"path\":\"/proj/a\",\"n\":\"\xff\"}":         policy.Ask,
+		"{\"path\":\"/proj/a\",\"n\":\"\x00\"}":         policy.Ask,
+		`{"path":"/proj/.env","n":`:                     policy.Reject,
+		"{\"n\":\"\xff\",\"path\":\"/proj/.env\"}":      policy.Reject,
+		"{\"\xff\":[[]],\"in\":{\"path\":\"/a/.env\"}}": policy.Reject,
+	} {
+		req := request(t, reads("/proj/a"))
+		req.ToolCall.RawInput = json.RawMessage(raw)
+		if d, err := p.Explain(req); err != nil || d.Effect != want {
+			t.Errorf("%q: want %s, got %s, %v", raw, want, d, err)
+		}
+	}
+}
+
 // Rules that name an agent or a working directory allow nothing if the agent or the directory of a request is unknown.
 func TestUnknownSession(t *testing.T) {
 	p := newPolicy(t, `{"effect":"allow","agent":["*"],"kind":["think"]}
