@@ -1094,7 +1094,7 @@ func TestNoCache(t *testing.T) {
 	if err != nil || len(list.Agents) != 1 || list.NotKept == nil || list.Stale != nil {
 		t.Errorf("got %+v, %v", list, err)
 	}
-	if left := must.Get(filepath.Glob(filepath.Join(c.Dir, ".tmp-*")))(t); len(left) != 0 {
+	if left := must.Get(filepath.Glob(filepath.Join(c.Dir, ".new-*")))(t); len(left) != 0 {
 		t.Errorf("left: %q", left)
 	}
 	is(t, "1.0.0")(c.Install(t.Context(), "one", nil))
