@@ -257,15 +257,15 @@ func askUser[Q, R any](ctx context.Context, c *Client, session acp.SessionID,
 	c.mu.Lock()
 	alive := c.alive
 	c.mu.Unlock()
-	ctx, stop := whileAlso(ctx, alive)
+	request, stop := whileAlso(ctx, alive)
 	defer stop()
-	ctx, ended := whileAlso(c.turnOf(session), ctx) // when the caller of the turn continues, no question waits
+	turn, ended := whileAlso(c.turnOf(session), request) // when the caller of the turn continues, no question waits
 	defer ended()
 	c.asking.Add(1)
-	answer, err = ask(ctx, q)
+	answer, err = ask(turn, q)
 	c.asking.Add(-1)
 	c.heard.Store(time.Now().UnixNano())
-	return answer, ctx.Err() != nil, err
+	return answer, turn.Err() != nil || request.Err() != nil, err
 }
 
 // whileAlso returns a context that ends when ctx ends, or soon after other has ended. Its values are those of ctx.

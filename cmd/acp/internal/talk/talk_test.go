@@ -735,6 +735,18 @@ func TestQuestionsEndWithTheirTurn(t *testing.T) {
 	}
 }
 
+// An answer that the user gives when the agent has just withdrawn its request does not count.
+func TestAnswerOfEndedRequest(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	_, over, err := askUser(ctx, &Client{alive: t.Context()}, "s", func(context.Context, string) (string, error) {
+		cancel()
+		return "yes", nil
+	}, "really?")
+	if !over || err != nil {
+		t.Errorf("it counts: over %v, %v", over, err)
+	}
+}
+
 // Experimental methods are called, and experimental updates are shown.
 func TestExperimental(t *testing.T) {
 	handlers := agentHandlers(nil)
