@@ -144,11 +144,21 @@ func read[T any](raw json.RawMessage) (*T, error) {
 	if text := bytes.TrimSpace(raw); len(text) == 0 || string(text) == "null" {
 		raw = json.RawMessage("{}") // parameters that were left out, or a result without members
 	}
-	value, d := new(T), codec.NewDecoder(raw)
-	d.SetOff(^uint64(0)) // what belongs to features is between the two sides
+	value, d := new(T), decoders.Get().(*codec.Decoder)
+	d.Reset(raw)
 	codec.Decode(d, value)
-	return value, d.End()
+	err := d.End()
+	d.Reset(nil)
+	decoders.Put(d)
+	return value, err
 }
+
+// decoders are for the values of hooks. What belongs to features is between the two sides.
+var decoders = sync.Pool{New: func() any {
+	d := codec.NewDecoder(nil)
+	d.SetOff(^uint64(0))
+	return d
+}}
 
 // encode returns what a hook sends on: v, with the members that this library does not know if it is the value that the
 // hook was given.
