@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -227,6 +228,43 @@ func TestAsksAfterwards(t *testing.T) {
 		second := idOf(t, client.next())
 		client.send(answerTo(first, "{}"), answerTo(second, "{}"))
 	})
+}
+
+// A hook that asks a side while it passes its message on holds the session until the message is on its way.
+func TestAsksMeanwhile(t *testing.T) {
+	long := json.RawMessage(`{"sessionId":"s","x":"` + strings.Repeat("x", 4<<20) + `"}`)
+	hooks := proxy.Hooks{Raw: map[string]proxy.Raw{"_m": func(ctx context.Context, _ *proxy.Message, next func(context.Context, json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {
+		ctx, stop := context.WithCancel(ctx)
+		var asking sync.WaitGroup
+		asking.Go(func() {
+			for ctx.Err() == nil {
+				short, cancel := context.WithTimeout(ctx, 100*time.Microsecond)
+				_, _ = proxy.Call[text](short, proxy.Client, "_ask", nil) // nobody answers
+				cancel()
+			}
+		})
+		defer asking.Wait()
+		defer stop()
+		return next(ctx, long)
+	}}}
+	r := newRig(t, hooks, nil, true)
+	for i := range 20 {
+		id := fmt.Sprintf(`"id":%d,`, i)
+		if i%2 == 1 {
+			id = "" // a notification
+		}
+		r.client.send(`{"jsonrpc":"2.0",`+id+`"method":"_m","params":{"sessionId":"s"}}`, cancel("s"))
+		if got := <-r.agent.lines; got == cancel("s") {
+			t.Fatalf("message %d was overtaken", i)
+		}
+		<-r.agent.lines
+		if id != "" {
+			r.agent.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, i))
+		}
+	}
+	r.client.stream.Close()
+	r.agent.stream.Close()
+	<-r.served
 }
 
 // What waits is bounded: the proxy stops reading, and a hook that waits for a call then gets an error.

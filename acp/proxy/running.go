@@ -23,7 +23,7 @@ type running struct {
 	// Guarded by p.mu.
 	lane   *lane  // held with the message
 	after  *lane  // held with the answer to it
-	sent   bool   // next has been called
+	sent   bool   // next has been called, and has sent a notification
 	over   bool   // the hook has returned
 	calls  int    // that it waits for
 	latest answer // of next
@@ -191,7 +191,6 @@ func (h *running) next(ctx context.Context, params json.RawMessage) (json.RawMes
 	if !h.hook.request {
 		h.p.mu.Lock()
 		over := h.over
-		h.sent = true
 		h.p.mu.Unlock()
 		if over {
 			return nil, errOver
@@ -199,7 +198,11 @@ func (h *running) next(ctx context.Context, params json.RawMessage) (json.RawMes
 		if line == nil {
 			line = appendMessage(nil, nil, h.hook.method, params)
 		}
-		return nil, to.send(line)
+		err := to.send(line)
+		h.p.mu.Lock()
+		h.sent = true // not before: a call of the hook lets later messages go first then
+		h.p.mu.Unlock()
+		return nil, err
 	}
 	c, err := h.call(ctx, to, false)
 	if err != nil {
@@ -267,7 +270,7 @@ func (h *running) wait(ctx context.Context, c *call, line []byte) (answer, error
 	p.mu.Lock()
 	after := h.after // of an answer that the hook has had; the next one may arrive before send returns
 	h.after = nil
-	leave := !c.own || h.sent
+	leave := !c.own || !h.hook.request && h.sent // a request: only when next has sent it
 	p.mu.Unlock()
 	err := c.to.send(line)
 	p.release(after)
