@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -139,7 +140,11 @@ func inMemory(t *testing.T, name string, run func(rpc.Stream) error) conduct.Com
 // passOn is a proxy that changes nothing.
 func passOn(stream rpc.Stream) error {
 	up := transport(func(context.Context) (rpc.Stream, error) { return stream, nil })
-	return proxy.Serve(context.Background(), up, nil, proxy.Hooks{}, nil)
+	err := proxy.Serve(context.Background(), up, nil, proxy.Hooks{}, nil)
+	if errors.Is(err, io.ErrClosedPipe) {
+		return nil // the conductor has ended
+	}
+	return err
 }
 
 // transport is a function that connects.
