@@ -113,14 +113,8 @@ func converse(t *testing.T, proxies []conduct.Component) {
 	if string(m.Params) != `{"n":12345678901234567890}` {
 		t.Errorf("params %s", m.Params)
 	}
-	updates := tier.Pick(500, 1000, 2500, 5000)
-	for n := range updates {
-		agent.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"n":%d}}`, n))
-	}
-	agent.send(`{"jsonrpc":"2.0","id":"q","method":"session/request_permission","params":[]}`)
-	for n := range updates {
-		client.want(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"n":%d}}`, n))
-	}
+	agent.send(`{"jsonrpc":"2.0","method":"session/update","params":{"u":1}}`, `{"jsonrpc":"2.0","id":"q","method":"session/request_permission","params":[]}`)
+	client.want(`{"jsonrpc":"2.0","method":"session/update","params":{"u":1}}`)
 	question, _ := receive(client, "session/request_permission")
 	client.send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"p"}}`)
 	_, m = receive(agent, "$/cancel_request")
@@ -129,7 +123,14 @@ func converse(t *testing.T, proxies []conduct.Component) {
 	}
 	client.send(`{"jsonrpc":"2.0","id":` + question + `,"result":null}`)
 	agent.want(`{"jsonrpc":"2.0","id":"q","result":null}`)
+	updates := tier.Pick(500, 1000, 2500, 5000)
+	for n := range updates {
+		agent.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"n":%d}}`, n))
+	}
 	agent.send(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32800,"message":"m","data":[1e400]}}`)
+	for n := range updates {
+		client.want(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"n":%d}}`, n))
+	}
 	client.want(`{"jsonrpc":"2.0","id":"p","error":{"code":-32800,"message":"m","data":[1e400]}}`)
 	client.Close()
 	must.Do(t, <-ended)

@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"github.com/acpgo/sdk/acp/conduct"
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/acp/proxy"
+	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/buildtest"
 	"github.com/acpgo/sdk/internal/test/must"
@@ -78,7 +80,7 @@ func TestWholeTurn(t *testing.T) {
 				for i := range c.hops {
 					near, far := acp.Pipe()
 					serve(far, nil)
-					components = append(components, conduct.Component{Name: fmt.Sprint("hop ", i), Transport: near})
+					components = append(components, conduct.Component{Name: fmt.Sprint("hop ", i), Transport: judged{near, t}})
 				}
 				near, far := acp.Pipe()
 				last := &conduct.Component{Name: "agent", Transport: agent}
@@ -118,6 +120,76 @@ func TestWholeTurn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// judged is a transport between a conductor and a proxy on which each message is judged: those in envelopes as those of a
+// client, the others as those of an agent, and the envelopes by the schema.
+type judged struct {
+	acp.Transport
+	t *testing.T
+}
+
+func (j judged) Connect(ctx context.Context) (rpc.Stream, error) {
+	stream, err := j.Transport.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	envelopes := conformance.NewValidator(conformance.V1Unstable())
+	judges := [2]*conformance.Judge{conformance.NewJudge(conformance.V1(), nil), conformance.NewJudge(conformance.V1(), nil)}
+	wrapped := map[string]int{} // whether a request was in an envelope, by its sender and id
+	report := func(line []byte, findings []conformance.Finding) {
+		for _, f := range findings {
+			j.t.Errorf("at a proxy: %s\n\t%.300s", f, line)
+		}
+	}
+	see := func(d conformance.Direction, line []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		var m struct {
+			ID     json.RawMessage
+			Method string
+			Params struct{ RequestID json.RawMessage }
+		}
+		must.Do(j.t, json.Unmarshal(line, &m))
+		text, as := strings.Replace(string(line), `"proxy/initialize"`, `"initialize"`, 1), 0
+		switch m.Method {
+		case "":
+			as = wrapped[d.Sender().Peer().String()+string(m.ID)]
+		case "$/cancel_request":
+			as = wrapped[d.Sender().String()+string(m.Params.RequestID)]
+		case "proxy/successor":
+			report(line, envelopes.Message(d, line))
+			head, inner, _ := strings.Cut(text, `"method":"proxy/successor","params":{`)
+			text, as = head+strings.TrimSuffix(inner, "}"), 1
+		}
+		if m.Method != "" {
+			wrapped[d.Sender().String()+string(m.ID)] = as
+		}
+		if as == 1 { // the proxy is the client
+			d = conformance.ToAgent + conformance.ToClient - d
+		}
+		report(line, judges[as].Message(conformance.Message{Direction: d, Line: []byte(text)}))
+	}
+	j.t.Cleanup(func() {
+		for _, judge := range judges {
+			judge.Closed(conformance.Client)
+			report(nil, judge.End())
+		}
+	})
+	return rpc.Wrap(stream, rpc.Wrapper{
+		Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
+			line, err := next()
+			if err == nil {
+				see(conformance.ToClient, line)
+			}
+			return line, err
+		},
+		Write: func(line []byte) ([]byte, error) {
+			see(conformance.ToAgent, line)
+			return line, nil
+		},
+	}), nil
 }
 
 var (

@@ -1,7 +1,7 @@
 // An agent of version 2 on the official TypeScript SDK that needs no model: it plays one turn for every
 // prompt, and keeps sessions in memory. A prompt that begins "Write a very long" streams until it is
 // cancelled, one that begins "Ask" asks for permission and does nothing else. It speaks on standard input
-// and output.
+// and output. With the argument --login, sessions need a login.
 
 import { readFile } from "node:fs/promises";
 import path from "node:path";
@@ -10,6 +10,8 @@ import { Readable, Writable } from "node:stream";
 import * as acp from "@agentclientprotocol/sdk/experimental/v2";
 
 const sessions = new Map(); // by id: {cwd, history, state, turn, worked}; one that is closed stays, without being open
+const login = process.argv.includes("--login");
+let loggedIn = !login;
 let count = 0;
 const next = (kind) => `${kind}-${++count}`;
 
@@ -19,10 +21,24 @@ function find(sessionId) {
   return session;
 }
 
-// check refuses a working directory that is not an absolute path.
-function check(cwd) {
-  if (!path.isAbsolute(cwd)) throw acp.RequestError.invalidParams({ cwd });
+// check refuses directories that are not absolute paths, and clients without a login.
+function check({ cwd, additionalDirectories }) {
+  if (!loggedIn) throw acp.RequestError.authRequired();
+  for (const dir of [cwd, ...(additionalDirectories ?? [])]) {
+    if (!path.isAbsolute(dir)) throw acp.RequestError.invalidParams({ dir });
+  }
 }
+
+const models = [
+  { value: "large", name: "Large" },
+  { value: "small", name: "Small" },
+];
+
+// options returns the options of a session.
+const options = ({ model, brief }) => [
+  { configId: "model", name: "Model", type: "select", currentValue: model, options: models },
+  { configId: "brief", name: "Brief", type: "boolean", currentValue: brief },
+];
 
 // close cancels the work of a session, and waits for its end.
 async function close(session) {
@@ -159,21 +175,43 @@ const app = acp
   .onRequest(m.initialize, () => ({
     protocolVersion: acp.PROTOCOL_VERSION,
     info: { name: "interop-agent-v2", version: "1.0.0" },
-    capabilities: { session: { prompt: { image: {} }, delete: {} } },
+    capabilities: {
+      session: { prompt: { image: {}, audio: {}, embeddedContext: {} }, additionalDirectories: {}, delete: {} },
+    },
+    authMethods: login ? [{ type: "agent", methodId: "key", name: "Key" }] : [],
   }))
+  .onRequest(m.auth.login, ({ params: { methodId } }) => {
+    if (!login || methodId !== "key") throw acp.RequestError.invalidParams({ methodId });
+    loggedIn = true;
+    return {};
+  })
+  .onRequest(m.auth.logout, () => {
+    loggedIn = !login;
+    return {};
+  })
   .onRequest(m.session.new, ({ params }) => {
-    check(params.cwd);
+    check(params);
     const sessionId = next("session");
-    sessions.set(sessionId, { open: true, cwd: params.cwd, history: [], state: { sessionUpdate: "state_update", state: "idle" } });
-    return { sessionId };
+    const state = { sessionUpdate: "state_update", state: "idle" };
+    const session = { open: true, cwd: params.cwd, history: [], state, model: "large", brief: false };
+    sessions.set(sessionId, session);
+    return { sessionId, configOptions: options(session) };
   })
   .onRequest(m.session.list, ({ params: { cwd: wanted, cursor } }) => {
     if (cursor != null) throw acp.RequestError.invalidParams({ cursor }); // all are on the first page
     const listed = [...sessions].filter(([, { cwd }]) => wanted == null || cwd === wanted);
     return { sessions: listed.map(([sessionId, { cwd }]) => ({ sessionId, cwd, title: `In ${cwd}` })) };
   })
-  .onRequest(m.session.resume, async ({ params: { sessionId, cwd, replayFrom }, client: peer }) => {
-    check(cwd);
+  .onRequest(m.session.setConfigOption, ({ params: { sessionId, configId, type, value } }) => {
+    const session = find(sessionId);
+    if (configId === "model" && type === "id" && models.some((m) => m.value === value)) session.model = value;
+    else if (configId === "brief" && type === "boolean") session.brief = value;
+    else throw acp.RequestError.invalidParams({ configId, value });
+    return { configOptions: options(session) };
+  })
+  .onRequest(m.session.resume, async ({ params, client: peer }) => {
+    check(params);
+    const { sessionId, replayFrom } = params;
     if (replayFrom && replayFrom.type !== "start") throw acp.RequestError.invalidParams({ replayFrom });
     const session = sessions.get(sessionId);
     if (!session) throw acp.RequestError.sessionNotFound(sessionId);
@@ -189,7 +227,7 @@ const app = acp
       await send(update);
     }
     await send(session.state);
-    return {};
+    return { configOptions: options(session) };
   })
   .onRequest(m.session.close, async ({ params }) => {
     await close(find(params.sessionId));

@@ -21,14 +21,17 @@ import (
 func TestDraft(t *testing.T) {
 	tier.Need(t, tier.Full)
 	t.Parallel()
-	for name, launch := range map[string]func(t *testing.T) probe.Launch{
-		"example":    exampleAgent,
-		"TypeScript": func(t *testing.T) probe.Launch { return nodeAgent(t, filepath.Join(typeScript.Dir(t), "v2-agent.mjs")) },
-	} {
+	node := func(t *testing.T) probe.Launch {
+		return nodeAgent(t, filepath.Join(typeScript.Dir(t), "v2-agent.mjs"), "--login")
+	}
+	for name, agent := range map[string]struct {
+		launch func(t *testing.T) probe.Launch
+		auth   string
+	}{"example": {exampleAgent, ""}, "TypeScript": {node, "key"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := must.Get(probe.Agent(t.Context(), launch(t), &probe.Options{
-				Protocol: 2, Scratch: t.TempDir(), Answer: 20 * time.Second, Quiet: 300 * time.Millisecond, Rung: 20 * time.Second, Jobs: 8,
+			r := must.Get(probe.Agent(t.Context(), agent.launch(t), &probe.Options{
+				Protocol: 2, Auth: agent.auth, Scratch: t.TempDir(), Answer: 20 * time.Second, Quiet: 300 * time.Millisecond, Rung: 20 * time.Second, Jobs: 8,
 			}))(t)
 			t.Logf("%s, in %.1f s", r.Badge, r.Seconds)
 			if found := findings(t, r); len(found) > 0 {

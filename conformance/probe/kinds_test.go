@@ -108,9 +108,9 @@ func findings(t *testing.T, r *probe.Report) (found []string) {
 var typeScript = npmtest.Folder{Files: []string{"../interop/agent.mjs", "../interop/turns.mjs", "../interop/v2-agent.mjs", "../interop/package.json", "../interop/package-lock.json"}}
 
 // nodeAgent starts a program with Node.js.
-func nodeAgent(t *testing.T, program string) probe.Launch {
+func nodeAgent(t *testing.T, program ...string) probe.Launch {
 	npmtest.Need(t)
-	return launchCommand(func(string) *exec.Cmd { return exec.Command("node", program) })
+	return launchCommand(func(string) *exec.Cmd { return exec.Command("node", program...) })
 }
 
 // rewriting changes the agent's messages.
