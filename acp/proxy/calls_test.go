@@ -248,6 +248,12 @@ func TestAsksMeanwhile(t *testing.T) {
 		return next(ctx, long)
 	}}}
 	r := newRig(t, hooks, nil, true)
+	var asked sync.WaitGroup
+	asked.Go(func() {
+		for range r.client.lines {
+			continue
+		}
+	})
 	for i := range 20 {
 		id := fmt.Sprintf(`"id":%d,`, i)
 		if i%2 == 1 {
@@ -265,6 +271,7 @@ func TestAsksMeanwhile(t *testing.T) {
 	r.client.stream.Close()
 	r.agent.stream.Close()
 	<-r.served
+	asked.Wait()
 }
 
 // What waits is bounded: the proxy stops reading, and a hook that waits for a call then gets an error.

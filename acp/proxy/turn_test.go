@@ -151,7 +151,10 @@ func (j judged) Connect(ctx context.Context) (rpc.Stream, error) {
 			Method string
 			Params struct{ RequestID json.RawMessage }
 		}
-		must.Do(j.t, json.Unmarshal(line, &m))
+		if err := json.Unmarshal(line, &m); err != nil {
+			j.t.Errorf("%v: %.300s", err, line)
+			return
+		}
 		text, as := strings.Replace(string(line), `"proxy/initialize"`, `"initialize"`, 1), 0
 		switch m.Method {
 		case "":
