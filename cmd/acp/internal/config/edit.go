@@ -266,7 +266,8 @@ func change(ctx context.Context, path string, parts []string, v any) (err error)
 	}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
-	} else if _, err := os.Lstat(path); err == nil {
+	} else if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 {
+		// It is no file that another process has just written.
 		return fmt.Errorf("%s is a symbolic link to a file that does not exist", path)
 	}
 	dir := filepath.Dir(path)
