@@ -135,9 +135,7 @@ func stateHome() (string, error) {
 func Open(dir string, opts *Options) (*Dir, error) {
 	d := &Dir{opts: *cmp.Or(opts, &Options{})}
 	d.opts.MaxSession = cmp.Or(max(d.opts.MaxSession, 0), 256<<20)
-	if d.opts.MaxUpdate <= 0 {
-		d.opts.MaxUpdate = 32 << 20
-	}
+	d.opts.MaxUpdate = cmp.Or(max(d.opts.MaxUpdate, 0), 32<<20)
 	d.opts.LockTime = cmp.Or(max(d.opts.LockTime, 0), 10*time.Second)
 	if d.opts.Damaged == nil {
 		d.opts.Damaged = func(damage Damage) { slog.Warn("a part of a session was left out", "error", damage) }

@@ -46,7 +46,7 @@ type incoming struct {
 
 	freed     bool        // the session may accept the next turn; guarded by Conn.mu
 	during    bool        // for a question: a turn of this side was in progress when it was read; guarded by Conn.mu
-	cancelled atomic.Bool // the turn was cancelled; set with Conn.mu held
+	cancelled atomic.Bool // the turn was cancelled, or that of the question has ended; set with Conn.mu held
 }
 
 // A question is a request that is answered as cancelled when the turn of this side to which it belongs is cancelled.

@@ -258,7 +258,10 @@ func isText(data []byte) bool { return utf8.Valid(data) && !slices.Contains(data
 
 // mediaType returns the type of a file, by its name or else by its beginning; "" if it is unknown.
 func mediaType(path string, data []byte) string {
-	kind := cmp.Or(mime.TypeByExtension(strings.ToLower(filepath.Ext(path))), http.DetectContentType(data))
+	kind := mime.TypeByExtension(strings.ToLower(filepath.Ext(path)))
+	if kind == "" {
+		kind = http.DetectContentType(data)
+	}
 	kind, _, _ = strings.Cut(kind, ";")
 	if kind == "application/octet-stream" {
 		return ""
