@@ -175,13 +175,9 @@ func (c *chain) connect(p *port) error {
 	if err != nil {
 		return err
 	}
-	fast, ok := stream.(rpc.FastStream)
-	if !ok {
-		fast = rpc.Wrap(stream, rpc.Wrapper{}).(rpc.FastStream) // its result is always one
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p.stream = fast
+	p.stream = wire.Fast(stream)
 	c.flush(p)
 	c.running.Go(func() { c.read(p) })
 	c.running.Go(func() { c.write(p) })

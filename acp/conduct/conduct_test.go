@@ -167,9 +167,9 @@ func TestTooLong(t *testing.T) {
 	a.next()
 	a.send(`{"jsonrpc":"2.0","method":"` + long + `"}`) // nobody waits for it
 	a.send(`{"jsonrpc":"2.0","id":7,"method":"` + long + `"}`)
-	a.want(`{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"the message is longer than 1000 bytes"}}`)
+	a.want(`{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"message longer than 1000 bytes"}}`)
 	a.send(`{"jsonrpc":"2.0","id":1,"result":"` + long + `"}`)
-	contains(t, c.next(), `"message":"agent (A): the answer is longer than 1000 bytes"`)
+	contains(t, c.next(), `"message":"agent (A): message longer than 1000 bytes"`)
 	c.Close()
 	must.Do(t, <-ended)
 	a.Close()

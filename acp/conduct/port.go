@@ -36,8 +36,8 @@ const (
 type port struct {
 	Component
 	index  int
-	place  string         // in the chain, for traces and errors
-	stream rpc.FastStream // nil before it has started
+	place  string          // in the chain, for traces and errors
+	stream wire.FastStream // nil before it has started
 
 	calls      map[int64]*call  // requests to it in flight, by the conductor's ids
 	requests   map[rpc.ID]*call // requests from it in flight, by its own ids
@@ -81,8 +81,7 @@ func (c *chain) read(p *port) {
 
 // take forwards one message, and waits until the next one may be read. It reports false at the end of the connection.
 func (c *chain) take(p *port, line []byte, err error) (more bool) {
-	long, isLong := errors.AsType[*rpc.TooLongError](err)
-	lost, isLost := errors.AsType[*rpc.CallLostError](err)
+	dropped, goesOn := wire.AsUnread(err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -90,13 +89,11 @@ func (c *chain) take(p *port, line []byte, err error) (more bool) {
 		if p == c.client() && err == nil && c.err != nil {
 			c.tooLate(line)
 		}
-		return err == nil || isLong || isLost
+		return err == nil || goesOn
 	case err == nil:
 		c.message(p, line)
-	case isLong:
-		c.tooLong(p, long)
-	case isLost:
-		c.fail(p, lost.ID, lost.Err)
+	case goesOn:
+		c.unread(p, dropped)
 	default:
 		c.flush(p.touched...)
 		c.endOf(p, err)
@@ -244,16 +241,15 @@ func (c *chain) write(p *port) {
 	}
 }
 
-// tooLong handles a message that was skipped because of its length.
-func (c *chain) tooLong(p *port, e *rpc.TooLongError) {
-	id, response, known := e.ID()
+// unread handles a message that the stream has dropped.
+func (c *chain) unread(p *port, u wire.Unread) {
 	switch {
-	case known && response:
-		c.fail(p, id, fmt.Errorf("the answer is longer than %d bytes", e.Limit))
-	case known:
-		c.refuse(p, id, refusal(rpc.ErrInvalidRequest, fmt.Sprintf("the message is longer than %d bytes", e.Limit)))
+	case u.ID.IsNull():
+		c.warn(p, "dropped a message", "error", u.Err)
+	case u.Response:
+		c.fail(p, u.ID, u.Failure())
 	default:
-		c.warn(p, "dropped a message", "error", e)
+		c.refuse(p, u.ID, u.Failure())
 	}
 }
 

@@ -2,6 +2,7 @@ package conduct
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,7 +17,7 @@ import (
 const (
 	methodInitialize      = "initialize"
 	methodProxyInitialize = "proxy/initialize"
-	methodSuccessor       = "proxy/successor"
+	methodSuccessor       = wire.MethodSuccessor
 	methodCancel          = wire.MethodCancelRequest
 )
 
@@ -251,22 +252,11 @@ func (c *chain) forward(p *port, line []byte, m *wire.Message) {
 			dst = strconv.AppendInt(dst, sent.n, 10)
 			return wire.AppendLine(dst, line[m.IDEnd:])
 		}
-		dst = append(dst, `{"jsonrpc":"2.0",`...)
+		var id *rpc.ID
 		if request {
-			dst = strconv.AppendInt(append(dst, `"id":`...), sent.n, 10)
-			dst = append(dst, ',')
+			id = new(rpc.IntID(sent.n))
 		}
-		if out.wrapped {
-			dst = append(dst, `"method":"`+methodSuccessor+`","params":{`...)
-		}
-		dst = codec.AppendString(append(dst, `"method":`...), string(out.method))
-		if out.params != nil {
-			dst = wire.AppendLine(append(dst, `,"params":`...), out.params)
-		}
-		if out.wrapped {
-			dst = append(dst, '}')
-		}
-		return append(dst, '}')
+		return wire.AppendMessage(dst, id, out.wrapped, string(out.method), out.params)
 	})
 }
 
@@ -389,50 +379,15 @@ func (c *chain) initialize(out outgoing, to *port) outgoing {
 
 // unwrap returns the message in the parameters of proxy/successor.
 func (c *chain) unwrap(params []byte) (out outgoing, refused *wire.Error) {
-	invalid := func(why string) (outgoing, *wire.Error) {
-		return out, refusal(rpc.ErrInvalidParams, methodSuccessor+": "+why)
-	}
-	if len(params) == 0 || params[0] != '{' {
-		return invalid("params is not an object")
-	}
-	d := c.inside
-	d.Reset(params)
-	methods, all := 0, 0
-	for o := d.Object(); o.Next(); {
-		d.Kind() // moves on to the value
-		at := d.Offset()
-		switch string(o.Name()) {
-		case "method":
-			methods++
-			if d.Kind() == '"' {
-				out.method = []byte(d.Str())
-				continue
-			}
-		case "params":
-			all++
-			d.Skip()
-			out.params = d.Slice(at)
-			continue
-		}
-		d.Skip()
-	}
-	switch {
-	case methods > 1 || all > 1:
-		return invalid("a member occurs twice")
-	case out.method == nil:
-		return invalid("method is not a string")
-	}
-	switch string(out.method) {
+	method, params, err := wire.Unwrap(c.inside, params)
+	switch method {
 	case methodCancel, methodProxyInitialize, methodSuccessor:
-		return invalid(string(out.method) + " applies to one hop, and is not wrapped")
+		err = errors.New(method + " applies to one hop, and is not wrapped")
 	}
-	if string(out.params) == "null" {
-		out.params = nil
+	if err != nil {
+		return out, refusal(rpc.ErrInvalidParams, methodSuccessor+": "+err.Error())
 	}
-	if out.params != nil && out.params[0] != '{' && out.params[0] != '[' {
-		return invalid("params of the message inside is neither an object nor an array")
-	}
-	return out, nil
+	return outgoing{method: []byte(method), params: params}, nil
 }
 
 // wrap puts a message into proxy/successor, if it must be.
@@ -466,10 +421,7 @@ func (c *chain) cancel(p *port, m *wire.Message) {
 	if c.options.Trace != nil {
 		c.traceMessage(p, &outgoing{to: call.to, method: []byte(methodCancel), params: params}, nil)
 	}
-	c.append(p, call.to, func(dst []byte) []byte {
-		dst = append(dst, `{"jsonrpc":"2.0","method":"`+methodCancel+`","params":`...)
-		return append(append(dst, params...), '}')
-	})
+	c.append(p, call.to, func(dst []byte) []byte { return wire.AppendMessage(dst, nil, false, methodCancel, params) })
 }
 
 // restartInit gives the component that is to act next the whole InitTime.

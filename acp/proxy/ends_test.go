@@ -233,7 +233,7 @@ func TestTooLong(t *testing.T) {
 	if got, want := back.String(), refused("1")+refused("null"); got != want {
 		t.Errorf("got back\n%swant\n%s", got, want)
 	}
-	want := `{"jsonrpc":"2.0","id":"2","error":{"code":-32603,"message":"answer longer than 1000 bytes"}}` + "\n" + `{"last":1}` + "\n"
+	want := `{"jsonrpc":"2.0","id":"2","error":{"code":-32603,"message":"message longer than 1000 bytes"}}` + "\n" + `{"last":1}` + "\n"
 	if got := forth.String(); got != want {
 		t.Errorf("passed on\n%swant\n%s", got, want)
 	}

@@ -195,22 +195,17 @@ func (p *relay) read(e *end, pass func(line []byte) error) (reading bool, err er
 	defer rest()
 	for {
 		line, err := e.fast.ReadLine(rest)
-		if long, ok := errors.AsType[*rpc.TooLongError](err); ok {
-			id, response, known := long.ID()
-			switch {
-			case response && known:
-				err, line = nil, failedAnswer(id, fmt.Sprintf("answer longer than %d bytes", long.Limit))
-			case response:
-				p.log.Warn("acp/proxy: a message is not passed on", "from", e.side, "error", err)
-				continue
-			default:
-				e.refuse(id, rpc.ErrInvalidRequest.WithMessagef("message longer than %d bytes", long.Limit))
-				continue
-			}
-		} else if lost, ok := errors.AsType[*rpc.CallLostError](err); ok {
-			err, line = nil, lost.Response()
-		}
-		if err != nil {
+		dropped, goesOn := wire.AsUnread(err)
+		switch {
+		case goesOn && !dropped.Response:
+			_ = e.send(dropped.Answer()) // if it fails, e has ended, which the next read reports
+			continue
+		case goesOn && dropped.ID.IsNull():
+			p.log.Warn("acp/proxy: a message is not passed on", "from", e.side, "error", err)
+			continue
+		case goesOn:
+			line = dropped.Answer()
+		case err != nil:
 			return true, err
 		}
 		e.other.rests.Store(false)
@@ -222,12 +217,6 @@ func (p *relay) read(e *end, pass func(line []byte) error) (reading bool, err er
 			return false, err
 		}
 	}
-}
-
-// failedAnswer is an answer instead of one that cannot be passed on.
-func failedAnswer(id wire.ID, message string) []byte {
-	line, _ := wire.AppendError(nil, &id, &wire.Error{Code: int(rpc.ErrInternal), Message: message})
-	return line // an id and a text can always be written
 }
 
 // wake makes all waiters check their conditions again.

@@ -196,7 +196,7 @@ func (h *running) next(ctx context.Context, params json.RawMessage) (json.RawMes
 			return nil, errOver
 		}
 		if line == nil {
-			line = appendMessage(nil, nil, h.hook.method, params)
+			line = wire.AppendMessage(nil, nil, false, h.hook.method, params)
 		}
 		err := to.send(line)
 		h.p.mu.Lock()
@@ -209,7 +209,7 @@ func (h *running) next(ctx context.Context, params json.RawMessage) (json.RawMes
 		return nil, err
 	}
 	if line == nil || c.id != h.msg.ID {
-		line = appendMessage(nil, &c.id, h.hook.method, params)
+		line = wire.AppendMessage(nil, &c.id, false, h.hook.method, params)
 	}
 	a, err := h.wait(ctx, c, line)
 	if err != nil {
@@ -285,7 +285,8 @@ func (h *running) wait(ctx context.Context, c *call, line []byte) (answer, error
 		return a, nil
 	case <-ctx.Done():
 	}
-	cancel := append(appendID([]byte(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":`), c.id), "}}"...)
+	which := append(appendID([]byte(`{"requestId":`), c.id), '}')
+	cancel := wire.AppendMessage(nil, nil, false, wire.MethodCancelRequest, which)
 	if err := c.to.send(cancel); err == nil && !c.own && context.Cause(ctx) == errCancelled {
 		return <-c.done, nil
 	}
@@ -331,19 +332,6 @@ func answerOf(line []byte, m wire.Message) answer {
 	return answer{line: line, result: m.Result}
 }
 
-// appendMessage appends a request, or a notification without an id.
-func appendMessage(dst []byte, id *wire.ID, method string, params []byte) []byte {
-	dst = append(dst, `{"jsonrpc":"2.0",`...)
-	if id != nil {
-		dst = append(appendID(append(dst, `"id":`...), *id), ',')
-	}
-	dst = codec.AppendString(append(dst, `"method":`...), method)
-	if len(params) > 0 {
-		dst = append(append(dst, `,"params":`...), params...)
-	}
-	return append(dst, '}')
-}
-
 type runningKey struct{}
 
 // Call sends a request of the proxy's own to one side and returns its result. ctx is the context of a hook, or derived
@@ -357,7 +345,7 @@ func Call[R any](ctx context.Context, to Side, method string, params any) (*R, e
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", method, err)
 	}
-	a, err := h.wait(ctx, c, appendMessage(nil, &c.id, method, raw))
+	a, err := h.wait(ctx, c, wire.AppendMessage(nil, &c.id, false, method, raw))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", method, err)
 	}
@@ -387,7 +375,7 @@ func Notify(ctx context.Context, to Side, method string, params any) error {
 	if err != nil {
 		return err
 	}
-	return h.p.ends[to].send(appendMessage(nil, nil, method, raw))
+	return h.p.ends[to].send(wire.AppendMessage(nil, nil, false, method, raw))
 }
 
 // own returns the hook that a context is of, and encodes parameters.

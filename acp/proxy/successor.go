@@ -22,17 +22,18 @@ func appendWrapped(dst []byte, d *codec.Decoder, line []byte) []byte {
 	if m.Kind != wire.KindRequest && m.Kind != wire.KindNotification || string(m.Method) == acp.MethodCancelRequest {
 		return append(dst, line...)
 	}
-	dst = append(dst, `{"jsonrpc":"2.0",`...)
-	if m.Kind == wire.KindRequest {
-		dst = append(appendID(append(dst, `"id":`...), m.ID), ',')
-	}
-	dst = append(dst, `"method":"`+acp.MethodProxySuccessor+`","params":{"method":`...)
-	dst = codec.AppendString(dst, string(m.Method))
-	if len(m.Params) > 0 {
-		dst = append(append(dst, `,"params":`...), m.Params...)
-	}
-	return append(dst, "}}"...)
+	return wire.AppendMessage(dst, idOf(&m), true, string(m.Method), m.Params)
 }
+
+// idOf returns the id of a request, or nil for a notification.
+func idOf(m *wire.Message) *wire.ID {
+	if m.Kind == wire.KindNotification {
+		return nil
+	}
+	return &m.ID
+}
+
+var errMalformed = errors.New("the answer is malformed")
 
 // reserved reports whether a method belongs to connections and chains, and cannot have a hook.
 func reserved(method string) bool {
@@ -61,7 +62,7 @@ func (p *relay) conduct(d *codec.Decoder, line []byte) error {
 	case m.Kind == wire.KindInvalid:
 		if id, response, ok := wire.Recover(line); ok && response {
 			if e := p.endOf(id, true); e != nil {
-				return p.receive(e, failedAnswer(id, "the answer is malformed"))
+				return p.receive(e, wire.Unread{ID: id, Response: true, Err: errMalformed}.Answer())
 			}
 			return nil
 		}
@@ -77,46 +78,18 @@ func (p *relay) conduct(d *codec.Decoder, line []byte) error {
 			"starts it with proxy/initialize"))
 	case method == acp.MethodInitializeProxy && m.Kind == wire.KindRequest:
 		p.initialized = true
-		return p.receive(client, appendMessage(nil, &m.ID, acp.MethodInitialize, m.Params))
+		return p.receive(client, wire.AppendMessage(nil, &m.ID, false, acp.MethodInitialize, m.Params))
 	case method != acp.MethodProxySuccessor:
 		return p.receive(client, line)
 	}
-	inner, params, err := unwrap(d, m.Params)
+	inner, params, err := wire.Unwrap(d, m.Params)
 	if err == nil && reserved(inner) {
 		err = errors.New("this method is not for a successor")
 	}
 	if err != nil {
 		return refuse(rpc.InvalidParamsf("%v", err))
 	}
-	id := &m.ID
-	if m.Kind == wire.KindNotification {
-		id = nil
-	}
-	return p.receive(agent, appendMessage(nil, id, inner, params))
-}
-
-// unwrap returns the message in the parameters of proxy/successor.
-func unwrap(d *codec.Decoder, raw []byte) (method string, params []byte, err error) {
-	d.Reset(raw)
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "method":
-			o.Once(0)
-			method = d.Str()
-		case "params":
-			o.Once(1)
-			if !d.Null() {
-				start := d.Offset()
-				d.Skip()
-				params = d.Slice(start)
-			}
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("method")
-	return method, params, d.End()
+	return p.receive(agent, wire.AppendMessage(nil, idOf(&m), false, inner, params))
 }
 
 // endOf returns the end that a request with an id is to, if answered is set, or from.

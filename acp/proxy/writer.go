@@ -28,11 +28,7 @@ type writer struct {
 const maxLines = 64 << 10
 
 func newWriter(stream rpc.Stream) *writer {
-	fast, ok := stream.(wire.FastStream)
-	if !ok {
-		fast = wire.Wrap(stream, wire.Wrapper{})
-	}
-	w := &writer{stream: stream, fast: fast, decoder: codec.NewDecoder(nil)}
+	w := &writer{stream: stream, fast: wire.Fast(stream), decoder: codec.NewDecoder(nil)}
 	w.rests.Store(true)
 	return w
 }

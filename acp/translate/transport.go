@@ -174,19 +174,18 @@ func (s *stream) stopTimer() {
 func (s *stream) read(ctx context.Context) {
 	for done := false; !done; {
 		line, err := s.inner.Read()
-		lost, isLost := errors.AsType[*rpc.CallLostError](err)
-		long, isLong := errors.AsType[*rpc.TooLongError](err)
+		dropped, goesOn := wire.AsUnread(err)
 		s.mu.Lock()
 		peer := s.program.other()
 		switch {
 		case err == nil:
 			s.translated(peer, s.state.Message(peer, line))
-		case isLost:
-			s.translated(peer, s.state.Message(peer, lost.Response()))
-		case isLong && s.lost(long), !isLong && s.again(ctx):
+		case goesOn && dropped.Response && !dropped.ID.IsNull():
+			s.translated(peer, s.state.Message(peer, dropped.Answer()))
+		case !goesOn && s.again(ctx):
 		default:
 			s.in = append(s.in, arrived{err: err})
-			s.reader = !isLong
+			s.reader = !goesOn
 			s.changed.Broadcast()
 		}
 		for !s.closed && !s.passes && (s.inSize > maxWait || s.outOwn > maxWait || s.hostOut > maxWait) {
@@ -199,17 +198,6 @@ func (s *stream) read(ctx context.Context) {
 		done = s.reader
 		s.mu.Unlock()
 	}
-}
-
-// lost fails the call whose answer is too long.
-func (s *stream) lost(long *rpc.TooLongError) bool {
-	id, response, known := long.ID()
-	if !known || !response {
-		return false
-	}
-	peer := s.program.other()
-	s.translated(peer, s.state.Message(peer, (&rpc.CallLostError{ID: id, Err: long}).Response()))
-	return true
 }
 
 // again connects a second time if the agent has ended the stream instead of answering initialize.
@@ -414,18 +402,14 @@ func (s *stream) Close() error {
 func (s *stream) readHost() {
 	for {
 		line, err := s.host.Read()
-		long, isLong := errors.AsType[*rpc.TooLongError](err)
+		dropped, goesOn := wire.AsUnread(err)
 		s.mu.Lock()
 		switch {
-		case isLong:
-			if id, response, known := long.ID(); known {
-				lost := (&rpc.CallLostError{ID: id, Err: long}).Response()
-				if response {
-					s.translated(HostSide, s.state.Message(HostSide, lost))
-				} else {
-					s.translated(HostSide, []Message{{HostSide, lost}})
-				}
-			}
+		case goesOn && dropped.ID.IsNull():
+		case goesOn && dropped.Response:
+			s.translated(HostSide, s.state.Message(HostSide, dropped.Answer()))
+		case goesOn:
+			s.translated(HostSide, []Message{{HostSide, dropped.Answer()}})
 		case err != nil:
 			s.translated(HostSide, s.state.hostEnded())
 			s.mu.Unlock()

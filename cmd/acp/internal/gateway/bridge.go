@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -38,13 +37,7 @@ type end struct {
 	mu   sync.Mutex // held while writing
 }
 
-func newEnd(name string, s rpc.Stream) *end {
-	f, ok := s.(rpc.FastStream)
-	if !ok {
-		f = rpc.Wrap(s, rpc.Wrapper{}).(rpc.FastStream) // Wrap always returns one
-	}
-	return &end{FastStream: f, name: name}
-}
+func newEnd(name string, s rpc.Stream) *end { return &end{FastStream: wire.Fast(s), name: name} }
 
 // send writes lines.
 func (e *end) send(lines []byte) error {
@@ -105,15 +98,13 @@ func (b *bridge) pass(from, to *end) (ended *end, err error) {
 	}
 	for {
 		line, err := from.ReadLine(flush)
-		long, isLong := errors.AsType[*rpc.TooLongError](err)
-		lost, isLost := errors.AsType[*rpc.CallLostError](err)
+		dropped, goesOn := wire.AsUnread(err)
 		switch {
-		case isLong:
-			if flush(); failed == nil {
-				failed = b.refuse(from, to, long)
-			}
-		case isLost:
-			lines = append(append(lines, lost.Response()...), '\n')
+		case goesOn && dropped.ID.IsNull(): // a notification, or indistinguishable from one
+		case goesOn && dropped.Response:
+			lines = append(append(lines, dropped.Answer()...), '\n')
+		case goesOn:
+			failed = from.send(append(dropped.Answer(), '\n'))
 		case err != nil:
 			flush()
 			if failed != nil {
@@ -134,25 +125,6 @@ func (b *bridge) pass(from, to *end) (ended *end, err error) {
 			return to, failed
 		}
 	}
-}
-
-// refuse reports that a message was too long to be passed on: a request gets an error response, and the peer that waits
-// for a response gets an error.
-func (b *bridge) refuse(from, to *end, long *rpc.TooLongError) error {
-	id, response, known := long.ID()
-	switch {
-	case !known:
-		return nil // a notification, or indistinguishable from one
-	case response:
-		return to.send(refusal(id, fmt.Sprintf("the response is longer than %d bytes", long.Limit)))
-	default:
-		return from.send(refusal(id, fmt.Sprintf("the request is longer than %d bytes", long.Limit)))
-	}
-}
-
-// refusal returns the line of an error response.
-func refusal(id rpc.ID, message string) []byte {
-	return append((&rpc.CallLostError{ID: id, Err: errors.New(message)}).Response(), '\n')
 }
 
 // orderly reports whether an error of a stream is its usual end.

@@ -130,9 +130,9 @@ func TestBridgeTooLong(t *testing.T) {
 	long := strings.Repeat("x", 2000)
 	for _, test := range []struct{ name, message, back, forth string }{
 		{"request", fmt.Sprintf(`{"jsonrpc":"2.0","id":"a","method":"m","params":%q}`, long),
-			`{"jsonrpc":"2.0","id":"a","error":{"code":-32603,"message":"the request is longer than 1000 bytes"}}`, ""},
+			`{"jsonrpc":"2.0","id":"a","error":{"code":-32600,"message":"message longer than 1000 bytes"}}`, ""},
 		{"answer", fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"result":%q}`, long),
-			"", `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"the response is longer than 1000 bytes"}}`},
+			"", `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"message longer than 1000 bytes"}}`},
 		{"notification", fmt.Sprintf(`{"jsonrpc":"2.0","method":"m","params":%q}`, long), "", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
