@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os/exec"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/translate"
+	"github.com/acpgo/sdk/internal/wire"
 )
 
 // Options configures how a lost connection is restored. A nil *Options, and the zero value of each field, mean the
@@ -316,9 +318,7 @@ func (t ending) Connect(ctx context.Context) (rpc.Stream, error) {
 	return rpc.Wrap(stream, rpc.Wrapper{Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
 		line, err := next()
 		if err != nil {
-			_, long := errors.AsType[*rpc.TooLongError](err)
-			_, lost := errors.AsType[*rpc.CallLostError](err)
-			if !long && !lost {
+			if _, goesOn := wire.AsUnread(err); !goesOn {
 				t.ended()
 			}
 		}
@@ -423,14 +423,8 @@ func (c *Client) reconnect(deadline time.Time, tries int) (*acp.ClientConn, int,
 
 // backoff returns the time to wait before a try, part of it random, so that clients do not reconnect all at once.
 func (c *Client) backoff(tries int) time.Duration {
-	longest := float64(c.options.MinBackoff)
-	for range tries {
-		if longest *= 1.5; longest > float64(c.options.MaxBackoff) {
-			longest = float64(c.options.MaxBackoff)
-			break
-		}
-	}
-	return rand.N(time.Duration(longest) + 1)
+	longest := float64(c.options.MinBackoff) * math.Pow(1.5, float64(tries))
+	return rand.N(time.Duration(min(longest, float64(c.options.MaxBackoff))) + 1)
 }
 
 // restore restores the sessions on a new connection. An error is one of the connection.
