@@ -221,11 +221,12 @@ func withoutURL(err error) error {
 // request's body.
 func statusError(resp *http.Response, size int) *StatusError {
 	defer resp.Body.Close()
-	// Text that cannot be read is omitted.
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxText))
+	secrets := secretsOf(resp)
+	// Text that cannot be read is omitted. It is read far enough for a secret at its end to be hidden.
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, int64(maxText+secrets.longest())))
 	e := &StatusError{
 		Status:     resp.StatusCode,
-		Text:       secretsOf(resp).line(string(text)),
+		Text:       secrets.line(string(text)),
 		RetryAfter: retryAfter(resp.Header.Get("Retry-After")),
 	}
 	if e.Status == http.StatusRequestEntityTooLarge {

@@ -45,27 +45,12 @@ const (
 // memberSession is the member of parameters that names a session.
 const memberSession = "sessionId"
 
-// needSession holds the methods whose messages must name a session. Cancellations must too.
-var needSession = map[string]bool{
-	"session/prompt":            true,
-	"session/cancel":            true,
-	"session/close":             true,
-	"session/delete":            true,
-	"session/fork":              true,
-	"session/load":              true,
-	"session/resume":            true,
-	"session/set_config_option": true,
-	"session/set_mode":          true,
-	"session/set_model":         true,
-}
-
-// comesFirst holds the methods after which a client may open the session's stream only once it has the answer.
-var comesFirst = map[string]bool{
-	"session/close":  true,
-	"session/delete": true,
-	"session/fork":   true,
-	"session/load":   true,
-	"session/resume": true,
+// answerFirst holds the methods whose messages must name a session, and whether a client may open the session's stream
+// only once it has the answer.
+var answerFirst = map[string]bool{
+	methodPrompt: false, methodCancel: false,
+	methodClose: true, methodDelete: true, methodFork: true, methodLoad: true, methodResume: true,
+	"session/set_config_option": false, "session/set_mode": false, "session/set_model": false,
 }
 
 // ofProtocol is the prefix of the connection's own methods.

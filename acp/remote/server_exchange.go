@@ -25,7 +25,7 @@ type exchange struct {
 type request struct {
 	session  string
 	received bool // the session's stream had a reader when the request arrived
-	first    bool // the stream may be opened once it is answered; see comesFirst
+	first    bool // the stream may be opened once it is answered; see answerFirst
 	ends     bool // it closes or deletes the session
 }
 
@@ -50,7 +50,7 @@ func (e *exchange) begin(m wire.Message, session string, received bool) error {
 		return refuse(http.StatusServiceUnavailable, "too many requests in progress")
 	}
 	method := string(m.Method)
-	e.requests[m.ID] = request{session, received, comesFirst[method], method == methodClose || method == methodDelete}
+	e.requests[m.ID] = request{session, received, answerFirst[method], method == methodClose || method == methodDelete}
 	return nil
 }
 

@@ -88,13 +88,12 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 		_, _ = io.CopyN(io.Discard, r.Body, int64(s.opts.MaxMessage))
 		return nil, refuse(http.StatusRequestEntityTooLarge, "the message is too long")
 	}
-	// The expected length is trusted only up to a bound.
-	buf := make([]byte, 0, min(max(r.ContentLength+1, 512), bufferKept))
-	text, err := readAll(http.MaxBytesReader(w, r.Body, int64(s.opts.MaxMessage)), buf)
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.opts.MaxMessage)))
+	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case err == nil:
 		return oneLine(text), nil
-	case isTooLarge(err):
+	case tooLarge:
 		return nil, refuse(http.StatusRequestEntityTooLarge, "the message is too long")
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		w.Header().Set("Connection", "close")
@@ -102,11 +101,6 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 	default:
 		return nil, &refusal{http.StatusBadRequest, "the message could not be read", err}
 	}
-}
-
-func isTooLarge(err error) bool {
-	_, ok := errors.AsType[*http.MaxBytesError](err)
-	return ok
 }
 
 // sessionOf returns the session that a message is about, or "".
@@ -119,10 +113,11 @@ func sessionOf(r *http.Request, m wire.Message) (string, error) {
 		return "", nil
 	}
 	session := string(wire.TextMember(codec.NewDecoder(nil), m.Params, memberSession))
+	_, needsSession := answerFirst[string(m.Method)]
 	switch {
 	case len(session) > maxID:
 		return "", invalidRequest(m.ID, "the session's id is too long")
-	case session == "" && named == "" && needSession[string(m.Method)]:
+	case session == "" && named == "" && needsSession:
 		return "", refuse(http.StatusBadRequest, HeaderSession+" is missing")
 	case session != "" && named != "" && session != named:
 		return "", refuse(http.StatusBadRequest, HeaderSession+" is not the session of the message")
@@ -209,7 +204,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, principal string
 	h.Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
 	ew := &eventWriter{w: w, rc: rcv.rc, stall: s.opts.StallTimeout}
-	defer ew.end()
+	defer ew.rest()
 	err = ew.begin(rcv.start)
 	for err == nil {
 		var more bool

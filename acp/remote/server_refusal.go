@@ -30,8 +30,11 @@ func rpcRefusal(status int, id wire.ID, failure *wire.Error) *refusal {
 }
 
 func invalidRequest(id wire.ID, message string) *refusal {
-	return rpcRefusal(http.StatusBadRequest, id,
-		&wire.Error{Code: codeInvalidRequest, Message: "Invalid request: " + message})
+	return rpcRefusal(http.StatusBadRequest, id, invalid(message))
+}
+
+func invalid(message string) *wire.Error {
+	return &wire.Error{Code: codeInvalidRequest, Message: "Invalid request: " + message}
 }
 
 // The JSON-RPC codes of the server's own answers.

@@ -81,7 +81,6 @@ type eventWriter struct {
 	w     io.Writer
 	rc    *http.ResponseController
 	stall time.Duration
-	timer *time.Timer
 }
 
 // writeChunk is how many bytes are written at once; each chunk must be taken within stall.
@@ -99,13 +98,6 @@ func (e *eventWriter) write(p []byte) error {
 	return e.rc.Flush()
 }
 
-func (e *eventWriter) end() {
-	e.rest()
-	if e.timer != nil {
-		e.timer.Stop()
-	}
-}
-
 var comment = []byte(":\n\n")
 
 // begin shows that the stream is open and, unless cursor is empty, where it begins, with an event that has only an id.
@@ -118,19 +110,6 @@ func (e *eventWriter) begin(cursor string) error {
 
 // comment shows that the stream is alive.
 func (e *eventWriter) comment() error { return e.write(comment) }
-
-// tick returns a channel that receives when the stream has been idle for the given time; 0 means never.
-func (e *eventWriter) tick(idle time.Duration) <-chan time.Time {
-	switch {
-	case idle <= 0:
-		return nil
-	case e.timer == nil:
-		e.timer = time.NewTimer(idle)
-	default:
-		e.timer.Reset(idle)
-	}
-	return e.timer.C
-}
 
 // rest removes the deadline, before a time in which nothing is written: over HTTP/2 it would end the stream. The TCP
 // connection may also carry other requests afterwards.
@@ -147,13 +126,17 @@ func signal(c chan struct{}) {
 }
 
 // await waits until there is something to send, and keeps the stream alive with a comment whenever it has been idle for
-// the given time.
+// the given time, unless that is 0.
 func (rcv *receiver) await(ctx context.Context, ew *eventWriter, idle time.Duration) error {
 	ew.rest()
+	var tick <-chan time.Time
+	if idle > 0 {
+		tick = time.After(idle)
+	}
 	select {
 	case <-rcv.wake:
 		return nil
-	case <-ew.tick(idle):
+	case <-tick:
 		return ew.comment()
 	case <-rcv.replaced:
 		return errReplaced

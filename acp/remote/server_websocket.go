@@ -254,8 +254,7 @@ func (l *socketLink) checkUsual(line []byte) (pass bool, err error) {
 		return true, nil
 	}
 	if string(m.Method) == methodInitialize {
-		return false, l.refuse(m.ID,
-			&wire.Error{Code: codeInvalidRequest, Message: "Invalid request: the connection is initialized already"})
+		return false, l.refuse(m.ID, invalid("the connection is initialized already"))
 	}
 	if m.ID.IsNull() {
 		return true, nil
@@ -268,8 +267,7 @@ func (l *socketLink) checkUsual(line []byte) (pass bool, err error) {
 	l.mu.Unlock()
 	switch {
 	case twice:
-		return false, l.refuse(m.ID,
-			&wire.Error{Code: codeInvalidRequest, Message: "Invalid request: a request with this id is in progress"})
+		return false, l.refuse(m.ID, invalid("a request with this id is in progress"))
 	case full:
 		return false, l.refuse(m.ID,
 			&wire.Error{Code: codeInternal, Message: "Internal error: too many requests in progress"})

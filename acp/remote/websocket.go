@@ -28,8 +28,6 @@ const (
 	frameFlood = 4 << 20
 	// bufferKept is the size up to which a buffer is kept for the next message.
 	bufferKept = 64 << 10
-	// smallReads is the number of small messages after which a longer buffer is released.
-	smallReads = 256
 )
 
 // frames is the network connection below a WebSocket, as package websocket sees it. Writing to it gathers frames and
@@ -250,9 +248,8 @@ type socket struct {
 	frames *frames
 	opts   socketOptions
 
-	buf    []byte // owned by the reader
-	small  int    // messages in a row that need no longer buffer; owned by the reader
-	binary bool   // a binary message has been received; owned by the reader
+	buf    bytes.Buffer // owned by the reader
+	binary bool         // a binary message has been received; owned by the reader
 
 	life    context.Context
 	endLife context.CancelFunc
@@ -318,41 +315,14 @@ func (s *socket) ReadLine(beforeWait func()) ([]byte, error) {
 			}
 			continue
 		}
-		line, err := s.readAll(r)
-		if err != nil {
+		if s.buf.Reset(); s.buf.Cap() > 2*bufferKept { // after a long message
+			s.buf = bytes.Buffer{}
+		}
+		if _, err := s.buf.ReadFrom(r); err != nil {
 			return nil, s.readError(err)
 		}
-		if line = oneLine(line); len(line) > 0 {
+		if line := oneLine(s.buf.Bytes()); len(line) > 0 {
 			return line, nil
-		}
-	}
-}
-
-func (s *socket) readAll(r io.Reader) ([]byte, error) {
-	if s.small > smallReads && cap(s.buf) > bufferKept {
-		s.buf = nil
-	}
-	var err error
-	s.buf, err = readAll(r, s.buf[:0])
-	if s.small++; len(s.buf) > bufferKept {
-		s.small = 0
-	}
-	return s.buf, err
-}
-
-// readAll reads to the end, and appends to buf.
-func readAll(r io.Reader, buf []byte) ([]byte, error) {
-	for {
-		if len(buf) == cap(buf) {
-			buf = append(buf, 0)[:len(buf)]
-		}
-		n, err := r.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		if err == io.EOF {
-			return buf, nil
-		}
-		if err != nil {
-			return buf, err
 		}
 	}
 }
