@@ -1,52 +1,51 @@
 package wire
 
 import (
+	"errors"
 	"testing"
-	"testing/synctest"
-	"time"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
-func TestShelf(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var s shelf
-		short, long := make([]byte, bigBuffer), make([]byte, bigBuffer+1)
-		taken := func(size int) bool {
-			buf, ok := s.take(size)
-			if ok && len(buf) < size {
-				t.Errorf("took %d bytes, want %d", len(buf), size)
-			}
-			return ok
+// A long buffer is not kept by a connection, also if a small message was written from it, or nothing came into it.
+func TestLongBuffersAreLetGo(t *testing.T) {
+	g := &gate{open: make(chan struct{})}
+	close(g.open)
+	w := newWriter(g, func(error) {}, func() error { return nil })
+	add := func(n int, err error) {
+		got := w.append(unlimited, func(dst []byte) ([]byte, error) { return append(dst, make([]byte, n)...), err })
+		if got != err {
+			t.Fatal(got)
 		}
-		if s.put(short, len(short)) {
-			t.Error("it takes a short buffer")
+	}
+	failure := errors.New("it cannot be encoded")
+	for _, next := range []int{2 * bigBuffer, 10, 2 * bigBuffer, 10} {
+		add(2*bigBuffer, failure)
+		add(next, nil)
+		must.Do(t, w.flush(t.Context()))
+		w.mu.Lock()
+		if n := cap(w.pending) + cap(w.spare); n > bigBuffer {
+			t.Errorf("%d bytes are kept", n)
 		}
-		if !s.put(long, bigBuffer/2) || taken(0) {
-			t.Error("it keeps a long buffer, although no long message has come")
+		w.mu.Unlock()
+	}
+	w.close()
+	<-w.done
+}
+
+// A buffer that was let go is used again, if it is large enough and not huge.
+func TestLongBuffersAreUsedAgain(t *testing.T) {
+	for range 100 { // the race detector makes the pool forget some, and other tests fill it
+		for longBuffer(0) != nil {
+			continue
 		}
-		s.put(long, len(long))
-		if taken(len(long)+1) || !taken(len(long)) || taken(0) {
-			t.Error("it does not give what it has")
+		letGo(make([]byte, bigBuffer+1))
+		letGo(make([]byte, hugeBuffer+1))
+		if got := len(longBuffer(bigBuffer + 1)); got == bigBuffer+1 {
+			return
+		} else if got > 0 {
+			t.Fatalf("got %d bytes", got)
 		}
-		s.put(long, len(long))
-		time.Sleep(shelfTime / 2)
-		if !taken(0) || !s.put(long, 100) || !taken(0) {
-			t.Error("it does not keep the buffer from one long message to the next")
-		}
-		s.put(long, len(long)) // which begins the time anew
-		time.Sleep(shelfTime * 3 / 4)
-		synctest.Wait()
-		if !taken(0) {
-			t.Error("it does not keep the buffer for its time after the last long message")
-		}
-		s.put(long, 100)
-		time.Sleep(shelfTime/4 + 1)
-		synctest.Wait()
-		if taken(0) || !s.put(long, 100) || taken(0) {
-			t.Error("it keeps the buffer, although the last long message was long ago")
-		}
-		s.put(make([]byte, hugeBuffer+1), hugeBuffer+1)
-		if taken(0) || !s.put(make([]byte, hugeBuffer), hugeBuffer) || !taken(0) {
-			t.Error("it keeps a buffer that is too long, or not the longest one")
-		}
-	})
+	}
+	t.Error("nothing is used again")
 }

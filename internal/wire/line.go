@@ -36,7 +36,6 @@ type LineReader struct {
 	scanned    int  // there is no newline in buf[start:scanned]
 	smallLines int  // number of small lines in a row
 	begun      bool // the first line has been read
-	shelf      shelf
 	err        error
 }
 
@@ -140,7 +139,7 @@ func (l *LineReader) skip(beforeWait func()) error {
 // fill reads once, after making room.
 func (l *LineReader) fill(beforeWait func()) {
 	if l.start == l.end {
-		if l.shelf.put(l.buf, l.end) || len(l.buf) > readChunk && l.smallLines > enoughSmallLines {
+		if letGo(l.buf) || len(l.buf) > readChunk && l.smallLines > enoughSmallLines {
 			l.buf = make([]byte, readChunk)
 		}
 		l.start, l.end, l.scanned = 0, 0, 0
@@ -148,7 +147,7 @@ func (l *LineReader) fill(beforeWait func()) {
 	if l.end == len(l.buf) {
 		buf := l.buf
 		if l.start == 0 || l.end-l.start > len(buf)/2 {
-			buf = l.grown(min(2*len(buf), max(l.max+readChunk, len(buf)+readChunk)))
+			buf = newBuffer(min(2*len(buf), max(l.max+readChunk, len(buf)+readChunk)))
 		}
 		n := copy(buf, l.buf[l.start:l.end])
 		l.buf, l.start, l.end, l.scanned = buf, 0, n, n
@@ -161,14 +160,6 @@ func (l *LineReader) fill(beforeWait func()) {
 	if err != nil {
 		l.err = err
 	}
-}
-
-// grown returns a buffer of at least size bytes.
-func (l *LineReader) grown(size int) []byte {
-	if buf, ok := l.shelf.take(size); ok {
-		return buf
-	}
-	return make([]byte, size)
 }
 
 // cut reports whether a line is the beginning of an object. A line that is wrong in another way is not.

@@ -51,7 +51,7 @@ type writer struct {
 	pending []byte // appended, but not taken yet
 	spare   []byte // the other buffer, while it is not being written
 	busy    bool   // the goroutine is writing
-	shelf   shelf
+	long    bool   // the last message was long, and so may be the next one
 	closed  bool
 	err     error
 	wake    chan struct{}
@@ -94,7 +94,8 @@ func (w *writer) run() {
 		}
 		w.mu.Lock()
 		w.busy = false
-		if !w.shelf.put(lines, len(lines)) {
+		w.long = len(lines) > bigBuffer/2
+		if !letGo(lines) {
 			w.spare = lines
 		}
 		if err != nil && w.err == nil {
@@ -133,15 +134,17 @@ func (w *writer) append(limit int, fill func([]byte) ([]byte, error)) error {
 	if n >= limit {
 		return errFull
 	}
-	if n == 0 {
-		if buf, ok := w.shelf.take(0); ok { // a long message will follow
+	if n == 0 && w.long {
+		if buf := longBuffer(0); buf != nil {
 			w.pending = buf[:0]
 		}
 	}
 	lines, err := fill(w.pending)
 	if err != nil {
 		w.pending = w.pending[:n]
-		w.returnBuffer()
+		if n == 0 && letGo(w.pending) {
+			w.pending = nil
+		}
 		return err
 	}
 	w.pending = append(lines, '\n')
@@ -150,13 +153,6 @@ func (w *writer) append(limit int, fill func([]byte) ([]byte, error)) error {
 	}
 	w.measure()
 	return nil
-}
-
-// returnBuffer returns a long, empty buffer to the shelf; mu is held.
-func (w *writer) returnBuffer() {
-	if len(w.pending) == 0 && w.shelf.put(w.pending, 0) {
-		w.pending = nil
-	}
 }
 
 // measure sets level; mu is held.

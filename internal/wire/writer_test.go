@@ -2,14 +2,11 @@ package wire
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
-	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -22,46 +19,6 @@ type gate struct {
 func (g *gate) WriteLines([]byte) error {
 	<-g.open
 	return nil
-}
-
-// A long buffer that a small message was written from, or that nothing came into, is not kept.
-func TestLongBufferIsPutBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := &gate{open: make(chan struct{})}
-		close(g.open)
-		w := newWriter(g, func(error) {}, func() error { return nil })
-		add := func(n int, err error) {
-			got := w.append(unlimited, func(dst []byte) ([]byte, error) { return append(dst, make([]byte, n)...), err })
-			if got != err {
-				t.Fatal(got)
-			}
-		}
-		failure := errors.New("it cannot be encoded")
-		for range 2 {
-			add(2*bigBuffer, nil)
-			must.Do(t, w.flush(context.Background()))
-			add(10, nil)
-			add(10, failure)
-			time.Sleep(shelfTime + 1)
-			synctest.Wait()
-			w.mu.Lock()
-			if n := cap(w.pending) + cap(w.spare) + len(w.shelf.bufs); n > bigBuffer {
-				t.Errorf("%d bytes are kept", n)
-			}
-			w.mu.Unlock()
-		}
-		w.close()
-		<-w.done
-
-		w = &writer{wake: make(chan struct{}, 1)} // writes nothing
-		w.shelf.put(make([]byte, 2*bigBuffer), 2*bigBuffer)
-		add(10, nil)
-		w.shelf.put(make([]byte, 2*bigBuffer), 2*bigBuffer)
-		add(10, nil)
-		if n := len(w.pending); n != 22 {
-			t.Errorf("%d bytes wait", n)
-		}
-	})
 }
 
 // Whoever waits for room gets it when there is some for what it is about to append, and not all at once.
