@@ -1,5 +1,5 @@
 // A client and an agent of version 1 on the official TypeScript SDK, which speak on standard input and output, for tests of
-// programs that are written in version 2 (acp/acpv2/interop has the same two in that version):
+// package translate:
 //
 //   node v1-words.mjs agent
 //   node v1-words.mjs client STEPS

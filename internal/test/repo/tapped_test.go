@@ -47,8 +47,6 @@ var untapped = map[string]string{
 	"acp/acpv2/translate/programs_test.go hostedAgent":                      "its callers tap",
 	"acp/acpv2/translate/programs_test.go agent":                            "its callers tap",
 	"acp/acpv2/translate/programs_test.go client":                           "its callers tap",
-	"acp/acpv2/interop/words_test.go serve":                                 "its callers tap",
-	"acp/acpv2/interop/words_test.go play":                                  "its callers tap",
 	"acp/reconnect/client_test.go TestMain":                                 "a process of its own; the client's end is tapped",
 	"acp/launch/main_test.go agent":                                         "a process of its own, which is examined and not judged",
 	"acp/reconnect/client_test.go transport":                                "the client's end is tapped",
