@@ -114,7 +114,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			transport.Cmd.ExtraFiles = []*os.File{held}
 			c := connectCommand(t, transport, ext, nil)
 			held.Close()
-			all := receive(t, pids)
+			all := <-pids
 			if kind == "orphan" {
 				c.Wait() // the end is seen although the output stays open
 			}

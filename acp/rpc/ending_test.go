@@ -25,12 +25,12 @@ func TestCloseOutlastsTheProcess(t *testing.T) {
 	t.Parallel()
 	ext, pids := telling()
 	c := connectCommand(t, childCommand("stubborn"), ext, &Options{CloseTime: 10 * time.Millisecond})
-	pid := receive(t, pids)[0]
+	pid := (<-pids)[0]
 	must.Do(t, c.Close())
 	if err := syscall.Kill(pid, 0); err != syscall.ESRCH {
 		t.Errorf("process %d after Close: %v", pid, err)
 	}
-	receive(t, c.Done())
+	<-c.Done()
 }
 
 // Rule 1: a writer given as Stderr that never returns must not keep the connection from ending.
@@ -42,11 +42,11 @@ func TestCloseWhileStderrBlocks(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "echo hello >&2; cat >/dev/null")
 	cmd.Stderr = blocks
 	c := must.Get(Connect(t.Context(), Command(cmd), nil, &Options{CloseTime: 10 * time.Millisecond}))(t)
-	receive(t, blocks.entered)
+	<-blocks.entered
 	closed := make(chan error, 1)
 	go func() { closed <- c.Close() }()
-	must.Do(t, receive(t, closed))
-	receive(t, c.Done())
+	must.Do(t, <-closed)
+	<-c.Done()
 }
 
 type blockingWriter struct {

@@ -68,7 +68,7 @@ func TestHooksForEachConnection(t *testing.T) {
 			t.Errorf("got %s, %v", line, err)
 		}
 		must.Do(t, errors.Join(stream.Write([]byte(`{"jsonrpc":"2.0","method":"note","params":{}}`)), stream.Write([]byte(`{"jsonrpc":"2.0","method":"note","params":[]}`)), stream.Close()))
-		receive(t, c.Done())
+		<-c.Done()
 	}
 	close(notes)
 	got := map[*Conn][]string{}

@@ -101,17 +101,6 @@ var echoMethod = RequestMethod[echoParams, echoParams]{Name: "echo"}
 
 const patience = time.Minute
 
-// receive waits for a value, or for c to be closed.
-func receive[T any](t *testing.T, c <-chan T) (v T) {
-	t.Helper()
-	select {
-	case v = <-c:
-	case <-time.After(patience):
-		t.Fatal("nothing came")
-	}
-	return v
-}
-
 func request(id any, method, params string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%v,"method":%q,"params":%s}`, id, method, params)
 }

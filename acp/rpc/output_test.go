@@ -155,12 +155,12 @@ func TestMessageBehindBanner(t *testing.T) {
 			t.Fatalf("call %d: %v, %v", n, res, err)
 		}
 	}
-	if n := receive(t, updates); n != 2 || len(updates) > 0 {
+	if n := <-updates; n != 2 || len(updates) > 0 {
 		t.Errorf("update %d came, and %d more", n, len(updates))
 	}
 	for _, want := range []string{"Loading... ", "\x1b[?25hReady", `sent: {"jsonrpc":"2.0","method":"update","params":{"n":3}}`,
 		`sent: {"jsonrpc":"2.0","id":2,"result":{"n":1}}`, "10%\r99%\r"} {
-		if got := receive(t, noise); got != want {
+		if got := <-noise; got != want {
 			t.Errorf("reported %q, want %q", got, want)
 		}
 	}

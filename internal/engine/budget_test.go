@@ -64,7 +64,7 @@ func TestRequestsHaveABudget(t *testing.T) {
 		called := going(func() error { _, err := echoMethod.Call(t.Context(), c, &echoParams{}); return err })
 		p.read()
 		p.send(`{"jsonrpc":"2.0","id":1,"result":{}}`)
-		must.Do(t, receive(t, called))
+		must.Do(t, <-called)
 
 		p.send(note("$/cancel_request", `{"requestId":2}`))
 		if a := parseAnswer(t, p.read()); string(a.ID) != "2" || a.Error == nil || a.Error.Code != rpc.ErrRequestCancelled {
@@ -156,7 +156,7 @@ func TestReserveAgain(t *testing.T) {
 		})
 		p, _ := newPeer(t, []Route{reserving(reserved, answer), grow}, &Options{MaxBytes: 8_000_000})
 		p.send(request(1, "make", `{"n":500000}`))
-		receive(t, reserved)
+		<-reserved
 		p.send(request(2, "grow", `{"n":500000}`))
 		p.expect(`{"jsonrpc":"2.0","id":2,"result":{"n":0}}`)
 		p.send(request(3, "grow", `{"n":500001}`))
@@ -164,7 +164,7 @@ func TestReserveAgain(t *testing.T) {
 			t.Errorf("got %+v", a)
 		}
 		p.send(request(4, "make", `{"n":500000}`)) // what the others had is free
-		receive(t, reserved)
+		<-reserved
 		p.send(request(5, "grow", `{"n":0}`))
 		synctest.Wait()
 		if len(p.lines) > 0 {
@@ -217,7 +217,7 @@ func TestCommasInTextsAreNoValues(t *testing.T) {
 		})
 		p.read()
 		p.send(`{"jsonrpc":"2.0","id":1,"result":` + list + `}`)
-		must.Do(t, receive(t, called))
+		must.Do(t, <-called)
 	})
 }
 
@@ -268,10 +268,10 @@ func TestLoopsMakeRoomForOneThatCallsElsewhere(t *testing.T) {
 			t.Error("nothing more is read although there is room")
 		}
 		other.send(`{"jsonrpc":"2.0","id":1,"result":{}}`)
-		must.Do(t, receive(t, answered))
+		must.Do(t, <-answered)
 		<-sent
 		p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, len(turns)+1))
-		must.Do(t, receive(t, answered))
+		must.Do(t, <-answered)
 		for _, turn := range turns {
 			turn.Cancel()
 		}

@@ -163,14 +163,14 @@ func TestCall(t *testing.T) {
 	done := call()
 	p.expect(`{"jsonrpc":"2.0","id":1,"method":"echo","params":{"n":1}}`)
 	p.send(`{"jsonrpc":"2.0","id":1,"result":{"n":5}}`)
-	if err := receive(t, done); err != nil || res.N != 5 {
+	if err := <-done; err != nil || res.N != 5 {
 		t.Errorf("got %+v, %v", res, err)
 	}
 
 	done = call()
 	p.read()
 	p.send(`{"jsonrpc":"2.0","id":2,"error":{"code":-32002,"message":"gone","data":{"n":12345678901234567890}}}`)
-	err := receive(t, done)
+	err := <-done
 	e, ok := errors.AsType[*Error](err)
 	if !ok || !errors.Is(err, rpc.ErrResourceNotFound) || string(e.Data) != `{"n":12345678901234567890}` {
 		t.Errorf("got %v", err)
@@ -182,7 +182,7 @@ func TestCall(t *testing.T) {
 		done = call()
 		p.read()
 		p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,%s}`, i+3, answer))
-		if err := receive(t, done); err == nil || errors.Is(err, rpc.ErrClosed) {
+		if err := <-done; err == nil || errors.Is(err, rpc.ErrClosed) {
 			t.Errorf("%s: got %+v, %v", answer, res, err)
 		}
 	}
@@ -213,7 +213,7 @@ func TestRepairedResults(t *testing.T) {
 		})
 		p.read()
 		p.send(fmt.Sprintf(form, id+1))
-		must.Do(t, receive(t, done))
+		must.Do(t, <-done)
 	}
 	if want := []string{"m: it is not read", "m: it is not read"}; !slices.Equal(repaired, want) {
 		t.Errorf("got %q, want %q", repaired, want)
@@ -228,14 +228,14 @@ func TestCallCancelled(t *testing.T) {
 	why := errors.New("changed my mind")
 	cancel(why)
 	p.expect(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`)
-	if err := receive(t, done); !errors.Is(err, why) {
+	if err := <-done; !errors.Is(err, why) {
 		t.Error(err)
 	}
 	p.send(`{"jsonrpc":"2.0","id":1,"result":{"n":5}}`) // late, and absorbed
 	done = going(func() error { _, err := echoMethod.Call(t.Context(), c, &echoParams{N: 1}); return err })
 	p.read()
 	p.send(`{"jsonrpc":"2.0","id":2,"result":{"n":5}}`)
-	must.Do(t, receive(t, done))
+	must.Do(t, <-done)
 }
 
 func TestCancelRequest(t *testing.T) {
@@ -333,7 +333,7 @@ func TestOrderAndBarrier(t *testing.T) {
 	p.read()
 	p.updates(0, n)
 	p.send(`{"jsonrpc":"2.0","id":1,"result":{"n":5}}`)
-	must.Do(t, receive(t, done))
+	must.Do(t, <-done)
 	if !slices.IsSorted(got) {
 		t.Error("out of order")
 	}
@@ -357,7 +357,7 @@ func TestOverflowFailsTheCall(t *testing.T) {
 				return nil
 			})}, opts)
 			p.updates(0, 200)
-			if err := receive(t, results); !errors.Is(err, rpc.ErrOverflow) {
+			if err := <-results; !errors.Is(err, rpc.ErrOverflow) {
 				t.Error(err)
 			}
 			go echoMethod.Call(t.Context(), c, &echoParams{SessionID: "s", N: -1})
@@ -383,7 +383,7 @@ func TestEndOfInput(t *testing.T) {
 	p.read()
 	p.send(request(1, "echo", `{"n":9}`))
 	p.w.Close()
-	if err := receive(t, done); !errors.Is(err, rpc.ErrClosed) {
+	if err := <-done; !errors.Is(err, rpc.ErrClosed) {
 		t.Error(err)
 	}
 	p.expect(`{"jsonrpc":"2.0","id":1,"result":{"n":9}}`)
@@ -437,7 +437,7 @@ func TestTooLong(t *testing.T) {
 	done := going(func() error { _, err := echoMethod.Call(t.Context(), c, &echoParams{}); return err })
 	p.read()
 	p.send(`{"jsonrpc":"2.0","id":1,"result":{"sessionId":"` + long + `"}}`)
-	long1, ok := errors.AsType[*rpc.TooLongError](receive(t, done))
+	long1, ok := errors.AsType[*rpc.TooLongError](<-done)
 	if !ok || long1.Limit != limit {
 		t.Errorf("got %v", long1)
 	}
@@ -454,7 +454,7 @@ func TestNullParams(t *testing.T) {
 		return nil
 	})}, nil)
 	peer.send(`{"jsonrpc":"2.0","method":"_n","params":null}`, `{"params":null,"jsonrpc":"2.0","method":"_n"}`)
-	if a, b := receive(t, got), receive(t, got); a != "{}" || b != "{}" {
+	if a, b := <-got, <-got; a != "{}" || b != "{}" {
 		t.Errorf("got %s and %s", a, b)
 	}
 }

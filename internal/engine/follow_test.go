@@ -107,7 +107,7 @@ func TestOpenTurn(t *testing.T) {
 	peer.send(`{"jsonrpc":"2.0","id":1,"method":"turn","params":{"sessionId":"s"}}`)
 	peer.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"the session is busy with another turn","data":{"sessionId":"s"}}}`)
 	peer.send(`{"jsonrpc":"2.0","method":"cancel","params":{"sessionId":"s"}}`)
-	receive(t, ctx.Done())
+	<-ctx.Done()
 	if cause := context.Cause(ctx); !errors.Is(cause, rpc.ErrTurnCancelled) {
 		t.Errorf("got the cause %v", cause)
 	}
@@ -211,7 +211,7 @@ func TestKeepTurnWithUnwritableAnswer(t *testing.T) {
 	peer, c := newPeer(t, []Route{turn}, nil)
 	peer.send(request(1, "turn", `{"sessionId":"s"}`))
 	peer.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Internal error"}}`)
-	receive(t, dropped)
+	<-dropped
 	_, _, end, err := c.OpenTurn(t.Context(), "s")
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func TestTurnRunByNotificationHandler(t *testing.T) {
 		p.expect(`{"jsonrpc":"2.0","id":"q","result":{"outcome":"selected"}}`)
 		p.updates(2, 102)
 		p.send(endTurn(1))
-		must.Do(t, receive(t, done))
+		must.Do(t, <-done)
 	})
 }
 
@@ -61,7 +61,7 @@ func TestTurnStartedByNotificationHandler(t *testing.T) {
 		synctest.Wait() // the answer was read, and no update handled
 		close(answered)
 		seen := 0
-		for u := range receive(t, started).Updates() {
+		for u := range (<-started).Updates() {
 			if u >= 0 { // not the one from which the turn was started
 				seen++
 			}
@@ -90,7 +90,7 @@ func TestPanicInMarshaling(t *testing.T) {
 	}
 	done := going(func() error { _, err := engine.CallRaw[panics](t.Context(), c, "_x", nil); return err })
 	p.send(strings.Replace(p.read(), `"method":"_x"`, `"result":{}`, 1))
-	if err := receive(t, done); err == nil || errors.Is(err, rpc.ErrClosed) {
+	if err := <-done; err == nil || errors.Is(err, rpc.ErrClosed) {
 		t.Errorf("a result that panics: %v", err)
 	}
 	p.send(request(3, "echo", `{"n":1}`))
@@ -120,7 +120,7 @@ func TestGoexitInNotificationHandler(t *testing.T) {
 		p.read()
 		p.updates(0, 4)
 		p.send(endTurn(1))
-		must.Do(t, receive(t, done))
+		must.Do(t, <-done)
 		if !slices.Equal(handled, []int{1, 3}) {
 			t.Errorf("handled %v", handled)
 		}

@@ -65,7 +65,7 @@ func TestQuestionOfCancelledTurnWhilePeerDoesNotRead(t *testing.T) {
 		turn.Cancel()
 		synctest.Wait()
 		p.send(request("q", "ask", `{"sessionId":"s"}`) + "\n" + note("ping", `{}`))
-		receive(t, pinged)
+		<-pinged
 	})
 }
 
@@ -97,7 +97,7 @@ func TestNotificationsOfManySessions(t *testing.T) {
 					t.Errorf("%d handlers at a time", n)
 				}
 				close(release)
-				receive(t, sent)
+				<-sent
 				synctest.Wait()
 				if handled.Load() != n {
 					t.Errorf("%d of %d notifications handled", handled.Load(), n)
@@ -171,7 +171,7 @@ func TestOverflowFailsTheTurnThatAHandlerStarted(t *testing.T) {
 			if want == nil {
 				p.send(endTurn(1))
 			}
-			if err := receive(t, done); !errors.Is(err, want) {
+			if err := <-done; !errors.Is(err, want) {
 				t.Errorf("%d updates: %v", updates, err)
 			}
 		})

@@ -58,13 +58,13 @@ func TestServeMiddleware(t *testing.T) {
 	p.send(request(1, "echo", `{"sessionId":"s","n":1,"_meta":{"traceparent":"00-1"}}`))
 	p.expect(`{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s 00-1","n":20}}`)
 	p.send(note("update", `{"sessionId":"s","n":1,"_meta":{"traceparent":"00-2"}}`))
-	if n := receive(t, updates); n != 2 {
+	if n := <-updates; n != 2 {
 		t.Errorf("the handler got %d", n)
 	}
 	p.send(request(2, "_x", `{"_meta":null}`))
 	p.expect(`{"jsonrpc":"2.0","id":2,"result":[{"_meta":null}]}`)
 	for _, want := range []string{"echo s true false 00-1", "update s true true 00-2", "_x  true false "} {
-		if got := receive(t, seen); got != want {
+		if got := <-seen; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -150,8 +150,8 @@ func TestTEL12_CallMiddlewareAddsMeta(t *testing.T) {
 			must.Do(t, json.Unmarshal([]byte(line), &m))
 			p.send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{}}`)
 		}
-		must.Do(t, receive(t, done))
-		if got := receive(t, sessions); got != session {
+		must.Do(t, <-done)
+		if got := <-sessions; got != session {
 			t.Errorf("session %q, want %q", got, session)
 		}
 		if noMeta {
@@ -186,7 +186,7 @@ func TestTEL12_CallMiddlewareAddsMeta(t *testing.T) {
 			if _, ok := errors.AsType[*codec.Error](err); !ok || !strings.Contains(err.Error(), "_meta") {
 				t.Errorf("params %v: got %v", params, err)
 			}
-			receive(t, sessions)
+			<-sessions
 			if !noMeta {
 				t.Errorf("params %v: said to have a place for _meta", params)
 			}

@@ -9,13 +9,10 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/test/must"
 )
-
-const patience = time.Minute
 
 type rawPeer struct {
 	t     *testing.T
@@ -82,16 +79,11 @@ func (p *rawPeer) updates(n, m int) {
 
 func (p *rawPeer) read() string {
 	p.t.Helper()
-	select {
-	case l, ok := <-p.lines:
-		if !ok {
-			p.t.Fatal("the stream has ended")
-		}
-		return l
-	case <-time.After(patience):
-		p.t.Fatal("nothing came")
+	l, ok := <-p.lines
+	if !ok {
+		p.t.Fatal("the stream has ended")
 	}
-	return ""
+	return l
 }
 
 // expect reads a line that must be the same JSON as want.
@@ -112,17 +104,6 @@ func going(f func() error) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
 	return done
-}
-
-func receive[T any](t *testing.T, c <-chan T) T {
-	t.Helper()
-	select {
-	case v := <-c:
-		return v
-	case <-time.After(patience):
-		t.Fatal("nothing came")
-	}
-	panic("unreachable")
 }
 
 type echoParams struct {

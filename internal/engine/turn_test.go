@@ -80,7 +80,7 @@ func TestPRM14_TurnCancelled(t *testing.T) {
 			turn := engine.StartTurn(ctx, c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
 			p.read()
 			p.send(request("p", "ask", `{"sessionId":"s"}`))
-			receive(t, asked)
+			<-asked
 			switch how {
 			case "context":
 				cancel()
@@ -157,7 +157,7 @@ func TestQuestionsEndWithTheirTurn(t *testing.T) {
 	}), nil)
 	ask := func(id string) {
 		p.send(request(id, "ask", `{"sessionId":"s"}`))
-		receive(t, asked)
+		<-asked
 	}
 	ask("before")
 	var turns []*engine.Turn[int, promptResult]
@@ -181,8 +181,8 @@ func TestQuestionsEndWithTheirTurn(t *testing.T) {
 		{"jsonrpc":"2.0","id":"second","result":{"outcome":"cancelled"}}]`) {
 		t.Errorf("the answers are %s", got)
 	}
-	receive(t, ended)
-	receive(t, ended)
+	<-ended
+	<-ended
 	p.send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"before"}}`)
 	p.expect(`{"jsonrpc":"2.0","id":"before","result":{"outcome":"allowed"}}`)
 }
@@ -202,7 +202,7 @@ func TestQuestionsEndBeforeTheirTurn(t *testing.T) {
 		contexts := make([]context.Context, 90)
 		for i := range contexts {
 			p.send(request(i, "ask", `{"sessionId":"s"}`))
-			contexts[i] = receive(t, asked)
+			contexts[i] = <-asked
 		}
 		p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"stopReason":"end"}}`, n+1))
 		must.Get(turn.Result())(t)
@@ -323,7 +323,7 @@ func TestCancelSessionBeforeItsTurnIsSent(t *testing.T) {
 		return next(ctx)
 	}}})
 	p.send(request("q", "ask", `{"sessionId":"s"}`))
-	receive(t, asked)
+	<-asked
 	turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
 	must.Do(t, c.CancelSession(t.Context(), inS))
 	close(held)
