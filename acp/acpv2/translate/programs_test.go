@@ -274,58 +274,6 @@ func kitAgent(ctx context.Context, t rpc.Transport) error {
 	return sessions.Serve(ctx, t, nil)
 }
 
-// hostedAgent is an agent of version 1 that runs commands in terminals of a host, which asks about them.
-func hostedAgent(ctx context.Context, t rpc.Transport) error {
-	host, toHost := rpc.Pipe()
-	ext := &rpc.Extensions[rpc.Conn]{}
-	show := func(ctx context.Context, conn *rpc.Conn, update string) error {
-		return rpc.Notify(ctx, conn, acp.MethodSessionUpdate, json.RawMessage(`{"sessionId":"s","update":`+update+`}`))
-	}
-	rpc.Handle(ext, acp.MethodCreateTerminal, func(ctx context.Context, conn *rpc.Conn, req *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
-		answer, err := rpc.Call[acp.RequestPermissionResponse](ctx, conn, acp.MethodRequestPermission, &acp.RequestPermissionRequest{
-			SessionID: req.SessionID, ToolCall: acp.ToolCallUpdate{ToolCallID: "local_1", Title: acp.Some("Run"), Kind: acp.Some(acp.ToolKindExecute), RawInput: json.RawMessage(`{"command":"make","cwd":"/w"}`)},
-			Options: []acp.PermissionOption{acp.AllowOnce("y", "Yes"), acp.RejectOnce("n", "No")},
-		})
-		if err != nil {
-			return nil, err
-		} else if chosen, _ := answer.Outcome.Selected(); chosen != "y" {
-			return nil, rpc.InvalidParamsf("not permitted")
-		}
-		err = errors.Join(show(ctx, conn, `{"sessionUpdate":"terminal_update","terminalId":"x","command":"make: ","cwd":"/w"}`),
-			show(ctx, conn, `{"sessionUpdate":"terminal_output_chunk","terminalId":"x","data":"bWFkZQo="}`))
-		return &acp.CreateTerminalResponse{TerminalID: "x"}, err
-	})
-	rpc.Handle(ext, acp.MethodWaitForTerminalExit, func(ctx context.Context, conn *rpc.Conn, _ *acp.WaitForTerminalExitRequest) (*acp.WaitForTerminalExitResponse, error) {
-		return &acp.WaitForTerminalExitResponse{ExitCode: acp.Some[uint32](2)}, show(ctx, conn, `{"sessionUpdate":"terminal_update","terminalId":"x","exitStatus":{"exitCode":2}}`)
-	})
-	rpc.Handle(ext, acp.MethodReleaseTerminal, func(context.Context, *rpc.Conn, *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
-		return &acp.ReleaseTerminalResponse{}, nil
-	})
-	rpc.HandleNotification(ext, acp.MethodResumeSession, func(context.Context, *rpc.Conn, *acp.ResumeSessionRequest) error { return nil })
-	conn, err := rpc.Connect(ctx, host, ext, nil)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	return acp.ServeAgent(ctx, translate.Transport(t, translate.AgentSide, 1, &translate.Options{Host: &translate.Host{Transport: toHost, Terminals: true}}), acp.AgentHandlers{
-		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
-			return &acp.NewSessionResponse{SessionID: "s"}, nil
-		},
-		Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-			terminal, err := s.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "make"})
-			if err != nil {
-				return nil, err
-			}
-			exit, err := terminal.Wait(ctx)
-			if err != nil {
-				return nil, err
-			}
-			said := s.Update(ctx, acp.AgentMessageText(fmt.Sprint("exit ", exit.ExitCode.Value())))
-			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, errors.Join(said, terminal.Close(ctx))
-		},
-	}, nil)
-}
-
 // TestPipes plays a whole turn through pipes of the system.
 func TestPipes(t *testing.T) {
 	for _, c := range []struct {
@@ -335,7 +283,6 @@ func TestPipes(t *testing.T) {
 		want   string
 	}{
 		{"client 2, kit agent", client2, kitAgent, "$ make\nmade\n[2]chosen: y"},
-		{"client 2, agent 1 with a host", client2, hostedAgent, "make: made\n[2]exit 2"},
 		{"client 1, agent 2", func(t *testing.T, transport rpc.Transport) *client { return client1(t, translate.Client(transport)) }, agent2, "chosen: y"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -44,7 +44,6 @@ var untapped = map[string]string{
 	"acp/experimental_test.go TestProxy":                   "the schema says nothing of messages between proxies as a client or an agent sees them",
 
 	"acp/agentkit/settings_test.go start":                                   "the client's end is tapped",
-	"acp/acpv2/translate/programs_test.go hostedAgent":                      "its callers tap",
 	"acp/acpv2/translate/programs_test.go agent":                            "its callers tap",
 	"acp/acpv2/translate/programs_test.go client":                           "its callers tap",
 	"acp/reconnect/client_test.go TestMain":                                 "a process of its own; the client's end is tapped",
