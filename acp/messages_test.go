@@ -1,6 +1,6 @@
 package acp
 
-// Real messages, which agents and clients have exchanged. They lie outside the repository, in the folder that
+// Real messages, which agents and clients have exchanged: those of the repository, and more in the folder that
 // ACP_SHARED names.
 
 import (
@@ -23,8 +23,13 @@ import (
 )
 
 func TestRecordedMessages(t *testing.T) {
+	t.Run("own", func(t *testing.T) { replayAll(t, "../conformance/testdata/clean/v1-*.jsonl") })
+	t.Run("shared", func(t *testing.T) { replayAll(t, filepath.Join(gentest.Shared(t, "traces"), "*", "*.jsonl")) })
+}
+
+func replayAll(t *testing.T, pattern string) {
 	s := loadSchema(t)
-	traces := must.Get(filepath.Glob(filepath.Join(gentest.Shared(t, "traces"), "*", "*.jsonl")))(t)
+	traces := must.Get(filepath.Glob(pattern))(t)
 	var total counts
 	for _, path := range traces {
 		name := filepath.Base(filepath.Dir(path)) + "/" + filepath.Base(path)
