@@ -449,45 +449,46 @@ func (ss *sessions) opening(ctx context.Context, session *acp.AgentSession, o *O
 // system.
 func newID() acp.SessionID { return acp.SessionID("sess_" + strings.ToLower(rand.Text())) }
 
-func newOpening(
-	why Reason, cwd string, directories []string, servers []acp.MCPServer, prompt acp.Opt[acp.SystemPrompt], meta acp.Meta,
-) *Opening {
-	return &Opening{
-		Reason: why, Cwd: filepath.Clean(cwd), AdditionalDirectories: directories, MCPServers: servers, SystemPrompt: prompt,
-		Meta: meta,
-	}
-}
-
-func (ss *sessions) newSession(ctx context.Context, conn *acp.AgentConn,
-	req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
-	o := newOpening(Created, req.Cwd, req.AdditionalDirectories, req.MCPServers, req.SystemPrompt, req.Meta)
-	s, err := ss.opening(ctx, conn.Session(newID()), o)
+// opened opens a session as a request asks for it.
+func (ss *sessions) opened(
+	ctx context.Context, session *acp.AgentSession, why Reason, req *acp.NewSessionRequest,
+) (*acp.NewSessionResponse, error) {
+	s, err := ss.opening(ctx, session, &Opening{
+		Reason: why, Cwd: filepath.Clean(req.Cwd), AdditionalDirectories: req.AdditionalDirectories,
+		MCPServers: req.MCPServers, SystemPrompt: req.SystemPrompt, Meta: req.Meta,
+	})
 	if err != nil {
 		return nil, err
 	}
 	return &acp.NewSessionResponse{SessionID: s.ID(), Modes: s.modeState(), ConfigOptions: s.optionState()}, nil
 }
 
+func (ss *sessions) newSession(ctx context.Context, conn *acp.AgentConn,
+	req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+	return ss.opened(ctx, conn.Session(newID()), Created, req)
+}
+
 func (ss *sessions) loadSession(
 	ctx context.Context, session *acp.AgentSession, req *acp.LoadSessionRequest,
 ) (*acp.LoadSessionResponse, error) {
-	o := newOpening(Loaded, req.Cwd, req.AdditionalDirectories, req.MCPServers, req.SystemPrompt, req.Meta)
-	s, err := ss.opening(ctx, session, o)
+	res, err := ss.opened(ctx, session, Loaded, &acp.NewSessionRequest{
+		Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
+		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
+	})
 	if err != nil {
 		return nil, err
 	}
-	return &acp.LoadSessionResponse{Modes: s.modeState(), ConfigOptions: s.optionState()}, nil
+	return &acp.LoadSessionResponse{Modes: res.Modes, ConfigOptions: res.ConfigOptions}, nil
 }
 
 func (ss *sessions) resumeSession(
 	ctx context.Context, session *acp.AgentSession, req *acp.ResumeSessionRequest,
 ) (*acp.ResumeSessionResponse, error) {
-	o := newOpening(Resumed, req.Cwd, req.AdditionalDirectories, req.MCPServers, req.SystemPrompt, req.Meta)
-	s, err := ss.opening(ctx, session, o)
+	res, err := ss.opened(ctx, session, Resumed, asNew((*acp.ForkSessionRequest)(req)))
 	if err != nil {
 		return nil, err
 	}
-	return &acp.ResumeSessionResponse{Modes: s.modeState(), ConfigOptions: s.optionState()}, nil
+	return &acp.ResumeSessionResponse{Modes: res.Modes, ConfigOptions: res.ConfigOptions}, nil
 }
 
 func (ss *sessions) closeSession(
@@ -667,14 +668,16 @@ func (ss *sessions) forkSession(
 	if err := ss.authorize(ctx, session.Conn()); err != nil {
 		return nil, err
 	}
-	res, err := ss.Fork(ctx, session.Conn(), session.ID(), &acp.NewSessionRequest{
+	res, err := ss.Fork(ctx, session.Conn(), session.ID(), asNew(req))
+	return (*acp.ForkSessionResponse)(res), err
+}
+
+// asNew returns a request for a session that exists, without its id.
+func asNew(req *acp.ForkSessionRequest) *acp.NewSessionRequest {
+	return &acp.NewSessionRequest{
 		Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
 		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
-	})
-	if err != nil {
-		return nil, err
 	}
-	return &acp.ForkSessionResponse{SessionID: res.SessionID, Modes: res.Modes, ConfigOptions: res.ConfigOptions}, nil
 }
 
 // Fork creates and opens a session that begins with the history and the state of another stored session, which may be
@@ -703,10 +706,9 @@ func (ss *sessions) Fork(
 	if err != nil {
 		return nil, ss.answer(from, err)
 	}
-	o := newOpening(Forked, req.Cwd, req.AdditionalDirectories, req.MCPServers, req.SystemPrompt, req.Meta)
-	s, err := ss.opening(ctx, conn.Session(id), o)
+	res, err := ss.opened(ctx, conn.Session(id), Forked, req)
 	if err != nil {
 		return nil, errors.Join(err, store.Delete(context.WithoutCancel(ctx), id))
 	}
-	return &acp.NewSessionResponse{SessionID: s.ID(), Modes: s.modeState(), ConfigOptions: s.optionState()}, nil
+	return res, nil
 }

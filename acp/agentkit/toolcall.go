@@ -595,26 +595,8 @@ func (c *ToolCall) whole(ctx context.Context) (acp.ToolCallUpdate, error) {
 		return acp.ToolCallUpdate{}, err
 	}
 	defer c.unlock()
-	u := acp.ToolCallUpdate{
-		ToolCallID: c.id,
-		Title:      acp.Some(c.call.Title),
-		Status:     acp.Some(c.call.Status),
-		Name:       c.call.Name,
-		RawInput:   c.call.RawInput,
-		RawOutput:  c.call.RawOutput,
-		Meta:       c.call.Meta,
-	}
-	if c.call.Kind != "" {
-		u.Kind = acp.Some(c.call.Kind)
-	}
-	if len(c.call.Content) > 0 {
-		u.Content = acp.Some(c.call.Content)
-	}
-	if len(c.call.Locations) > 0 {
-		u.Locations = acp.Some(c.call.Locations)
-	}
 	c.open.Flush()
-	return u, nil
+	return turns.Whole(c.call), nil
 }
 
 // lock waits until no other message is being sent; it fails if the call has ended.

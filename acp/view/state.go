@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/internal/turns"
 )
 
 // Options bounds what a State keeps. A nil *Options, and the zero value of each field, mean the defaults; a negative
@@ -336,7 +337,7 @@ func (s *State) toolCall(call *acp.ToolCall) {
 	item := s.edit(index)
 	c := item.Variant.(*ToolCall)
 	c.Announced = true
-	u := wholeUpdate(*call)
+	u := turns.Whole(*call)
 	s.apply(item, &u)
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/internal/turns"
 )
 
 // TurnState is a turn: the user's prompt, and everything up to the agent's answer. It is immutable: later snapshots
@@ -199,7 +200,7 @@ func (s *State) ask(req *acp.RequestPermissionRequest) (*acp.RequestPermissionRe
 	if s.now.items.has(index) {
 		call := s.edit(index).Variant.(*ToolCall)
 		call.Permission = asked
-		whole.ToolCall = wholeUpdate(call.Call)
+		whole.ToolCall = turns.Whole(call.Call)
 	}
 	return &whole, func(res *acp.RequestPermissionResponse) {
 		s.begin()
@@ -233,29 +234,6 @@ func TrackPermissions(
 		defer func() { answered(res) }()
 		return ask(ctx, session, whole)
 	}
-}
-
-// wholeUpdate returns an update that contains all of a tool call.
-func wholeUpdate(call acp.ToolCall) acp.ToolCallUpdate {
-	u := acp.ToolCallUpdate{
-		ToolCallID: call.ToolCallID, Name: call.Name, RawInput: call.RawInput, RawOutput: call.RawOutput, Meta: call.Meta,
-	}
-	if call.Title != "" {
-		u.Title = acp.Some(call.Title)
-	}
-	if call.Kind != "" {
-		u.Kind = acp.Some(call.Kind)
-	}
-	if call.Status != "" {
-		u.Status = acp.Some(call.Status)
-	}
-	if call.Content != nil {
-		u.Content = acp.Some(call.Content)
-	}
-	if call.Locations != nil {
-		u.Locations = acp.Some(call.Locations)
-	}
-	return u
 }
 
 // echo is a prompt that the agent may repeat.
