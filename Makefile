@@ -138,7 +138,7 @@ APART       := Faults|Cut|Memory|Generated|Allocation|RoundTrip|WhatOthers|Cited
 
 ways: ## run the tests of connections over WebSocket, HTTP/1.1 and HTTP/2 too
 	for way in ws http h2c; do \
-		ACP_TEST_WAY=$$way $(GO) test -count 1 -vet=off -skip '$(APART)' ./acp ./acp/agentkit || exit 1; \
+		ACP_TEST_WAY=$$way $(GO) test -count 1 -vet=off -skip '$(APART)' ./acp || exit 1; \
 	done
 
 build: ## build the commands acp and acpgen into bin

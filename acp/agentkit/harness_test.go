@@ -3,20 +3,16 @@ package agentkit_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/sessionstore"
-	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/must"
-	"github.com/acpgo/sdk/internal/test/ways"
 )
 
 // state is the state of sessions in tests.
@@ -41,23 +37,6 @@ func (q *quoted) UnmarshalJSON(data []byte) error {
 // silent does nothing in a turn.
 func silent[S any](context.Context, *agentkit.Turn[S], *acp.PromptRequest) (*acp.PromptResponse, error) {
 	return nil, nil
-}
-
-// client is the other side, and what it received.
-type client struct {
-	*acp.ClientConn
-
-	mu   sync.Mutex
-	told []acp.SessionUpdate
-}
-
-// heard returns the updates since the last call.
-func (c *client) heard() []acp.SessionUpdate {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	told := c.told
-	c.told = nil
-	return told
 }
 
 // line is an update as tests compare it.
@@ -142,28 +121,6 @@ func short(text string) string {
 		return fmt.Sprintf("%.20s… of %d bytes", text, len(text))
 	}
 	return text
-}
-
-// connect connects a client to an agent. Both end with the test, the client first.
-func connect[S any](t *testing.T, sessions *agentkit.Sessions[S]) *client {
-	t.Helper()
-	theirs, ours := ways.Pipe(t)
-	agent := must.Get(acp.StartAgent(t.Context(), theirs, sessions.Handlers(), sessions.Options(nil)))(t)
-	c := &client{}
-	handlers := acp.ClientHandlers{SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.told = append(c.told, n.Update)
-		return nil
-	}}
-	c.ClientConn = must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, nil), handlers, nil))(t)
-	t.Cleanup(func() {
-		if err := errors.Join(c.Close(), agent.Wait()); err != nil {
-			t.Error(err)
-		}
-		sessions.Close()
-	})
-	return c
 }
 
 func open(t *testing.T, dir string) *sessionstore.Dir {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/conformance/acptest"
 	"github.com/acpgo/sdk/internal/test/must"
 )
 
@@ -34,22 +35,29 @@ func folded(updates []acp.SessionUpdate) calls {
 	return all
 }
 
-// recorded calls do in a turn, and loads the session then, in which the client must see the same tool calls. It returns
-// them.
+// recorded calls do in a turn, of which the store must have the same tool calls as the client. It returns them.
 func recorded(t *testing.T, do func(context.Context, *agentkit.Turn[state]) error) calls {
 	t.Helper()
-	store := open(t, t.TempDir())
-	c := connect(t, agentkit.NewSessions(agentkit.Config[state]{Store: store, Prompt: func(
-		ctx context.Context, turn *agentkit.Turn[state], _ *acp.PromptRequest,
+	var history []acp.SessionUpdate
+	sessions := agentkit.NewSessions(agentkit.Config[state]{Store: open(t, t.TempDir()), Prompt: func(
+		ctx context.Context, turn *agentkit.Turn[state], req *acp.PromptRequest,
 	) (*acp.PromptResponse, error) {
-		return nil, do(ctx, turn)
-	}}))
-	s := must.Get(c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
-	must.Get(s.Prompt(t.Context(), acp.TextBlock("go")))(t)
-	live := folded(c.heard())
-	must.Get(c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
-	if loaded := folded(c.heard()); !reflect.DeepEqual(live, loaded) {
-		t.Errorf("live\n%.2000s\nloaded\n%.2000s", fmt.Sprint(live), fmt.Sprint(loaded))
+		if agentkit.PromptText(req) == "do" {
+			return nil, do(ctx, turn)
+		}
+		for update, err := range turn.History(ctx) {
+			must.Do(t, err)
+			history = append(history, update)
+		}
+		return nil, nil
+	}})
+	t.Cleanup(sessions.Close)
+	c := acptest.NewClient(t, sessions.Handlers(), sessions.Options(nil), nil)
+	s := c.StartSession(t)
+	live := folded(c.Say(t, s, "do").Updates)
+	c.Say(t, s, "read")
+	if stored := folded(history); !reflect.DeepEqual(live, stored) {
+		t.Errorf("live\n%.2000s\nstored\n%.2000s", fmt.Sprint(live), fmt.Sprint(stored))
 	}
 	return live
 }

@@ -334,26 +334,6 @@ func TestTextConcurrentWrites(t *testing.T) {
 	}
 }
 
-// BenchmarkText writes pieces of 64 bytes as a model does, to a session that takes all of them: as fast as they are
-// taken, and with a pause after each, so that none are joined.
-func BenchmarkText(b *testing.B) {
-	piece := []byte(strings.Repeat("The quick brown fox jumps over. ", 2))
-	for name, pause := range map[string]func(*agentkit.Text) error{
-		"joined": func(*agentkit.Text) error { return nil }, "each": (*agentkit.Text).Flush,
-	} {
-		b.Run(name, func(b *testing.B) {
-			message := agentkit.NewMessage(b.Context(), mute{})
-			b.SetBytes(int64(len(piece)))
-			b.ReportAllocs()
-			for b.Loop() {
-				must.Get(message.Write(piece))(b)
-				must.Do(b, pause(message))
-			}
-			must.Do(b, message.Close())
-		})
-	}
-}
-
 // A piece that is joined to others costs its share of their text; one that is sent alone costs as much as an update, and a
 // goroutine.
 func TestAllocationsText(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance/acptest"
 	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -243,18 +244,6 @@ func TestToolCallsAtOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkToolCall tells the client of a call, of ten texts, and of its end.
-func BenchmarkToolCall(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		call := must.Get(agentkit.StartToolCall(b.Context(), mute{}, "Run make", acp.WithKind(acp.ToolKindExecute)))(b)
-		for range 10 {
-			must.Do(b, call.Progress("a line of output"))
-		}
-		must.Do(b, call.Done())
-	}
-}
-
 // mute is a session whose updates go nowhere, and whose user is never asked.
 type mute struct{ agentkit.Asker }
 
@@ -295,10 +284,9 @@ func TestTerminalOutputIsBounded(t *testing.T) {
 			return nil
 		})
 	}})
-	c := connect(t, sessions)
-	session := must.Get(c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
-	must.Get(session.Prompt(t.Context(), acp.TextBlock("go")))(t)
-	if n := len(c.heard()); n < 100 || n > 400 {
+	t.Cleanup(sessions.Close)
+	c := acptest.NewClient(t, sessions.Handlers(), nil, nil)
+	if n := len(c.Say(t, c.StartSession(t), "go").Updates); n < 100 || n > 400 {
 		t.Errorf("%d updates", n)
 	}
 }

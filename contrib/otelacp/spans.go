@@ -92,12 +92,8 @@ func isEnvelopeOfUpdate(call *rpc.CallInfo) bool {
 	if !call.Notification || call.Method != methodSuccessor {
 		return false
 	}
-	l := lookAt(call.Params, "method")
-	if l == nil {
-		return false
-	}
-	defer l.release()
-	return l.decoder.Kind() == '"' && l.decoder.Str() == methodUpdate
+	d := lookAt(call.Params, "method")
+	return d != nil && d.Kind() == '"' && d.Str() == methodUpdate
 }
 
 // errNoReturn is the error of a handler that has ended its goroutine.
