@@ -186,7 +186,7 @@ func (c *acpConn) ask(ctx context.Context, req *jsonrpc.Request) (json.RawMessag
 	}
 	if len(req.Params) > 0 {
 		var params map[string]json.RawMessage
-		if err := json.Unmarshal(restore(req.Params), &params); err != nil {
+		if err := json.Unmarshal(req.Params, &params); err != nil {
 			return nil, err
 		}
 		message.Params = acp.Some(params)

@@ -2,7 +2,6 @@ package mcpacp
 
 import (
 	"bytes"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -10,14 +9,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
-
-// emptyCursor stands for the cursor "" between this package and the MCP SDK, to which an empty cursor is none.
-var emptyCursor = "mcpacp-" + rand.Text()
-
-// restore returns a message, or its params, to the server as the MCP SDK means it.
-func restore(message []byte) []byte {
-	return bytes.ReplaceAll(message, []byte(`"`+emptyCursor+`"`), []byte(`""`))
-}
 
 // received returns a message of the server as the MCP SDK understands it. id is that of the call that it answers, if
 // any: what is not a message is an error then. In a stream of messages, nothing remains of an answer to a notification.
@@ -62,9 +53,7 @@ func isStray(message []byte) bool {
 
 // repair repairs the result in a message, if it has one that needs it.
 func (v *server) repair(message []byte) []byte {
-	if !slices.ContainsFunc([]string{"nextCursor", "taskSupport", "structuredContent"}, func(name string) bool {
-		return bytes.Contains(message, []byte(`"`+name+`"`))
-	}) {
+	if !bytes.Contains(message, []byte(`"taskSupport"`)) && !bytes.Contains(message, []byte(`"structuredContent"`)) {
 		return message
 	}
 	var m map[string]json.RawMessage
@@ -84,16 +73,12 @@ func encode(value any, message []byte) []byte {
 	return message
 }
 
-// repairResult returns a result with another text for an empty nextCursor, without the tools that can only be called as
-// tasks, which the MCP SDK does not read as such, and with its structured content as a text, since models get nothing
-// else.
+// repairResult returns a result without the tools that can only be called as tasks, which the MCP SDK does not read as
+// such, and with its structured content as a text, since models get nothing else.
 func (v *server) repairResult(text json.RawMessage) json.RawMessage {
 	var result map[string]json.RawMessage
 	if json.Unmarshal(text, &result) != nil {
 		return text
-	}
-	if string(result["nextCursor"]) == `""` {
-		result["nextCursor"] = encode(emptyCursor, nil)
 	}
 	var tools, content []json.RawMessage
 	if json.Unmarshal(result["tools"], &tools) == nil && tools != nil {

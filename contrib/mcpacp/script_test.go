@@ -328,68 +328,27 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// play plays a scenario.
+// play plays a scenario, of which lines with the same word in a row belong together.
 func play(t *testing.T, steps string) {
 	h := &host{answer: "allow"}
 	opts := &mcpacp.Options{}
 	opts.Client.ElicitationHandler = func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 		return &mcp.ElicitResult{Action: "decline"}, ctx.Err()
 	}
-	groups := map[string][]string{}
 	with := map[string]string{}
+	var script, may []string
+	open := sync.OnceFunc(func() { h.open(t, config(opts), h.bad(t, with, strings.Join(script, "\n"))...) })
 	shown := 0
-	end := func(word string) { // of a group of lines that begin with the same word
-		lines := groups[word]
-		if len(lines) == 0 || word == "may" {
-			return
+	for rest := strings.Split(strings.TrimSpace(steps), "\n"); len(rest) > 0; {
+		var lines []string
+		word, _, _ := strings.Cut(rest[0], " ")
+		for len(rest) > 0 && strings.HasPrefix(rest[0]+" ", word+" ") {
+			lines = append(lines, strings.TrimPrefix(rest[0][len(word):], " "))
+			rest = rest[1:]
 		}
-		delete(groups, word)
-		if h.session == nil {
-			servers := h.bad(t, with, strings.Join(groups["script"], "\n"))
-			h.open(t, config(opts), servers...)
-		}
-		if word == "prompt" {
-			note := ""
-			if res, err := h.session.Prompt(t.Context(), acp.TextBlock(strings.Join(lines, "\n"))); err != nil {
-				note = "error: " + err.Error()
-			} else if res.StopReason != acp.StopReasonEndTurn {
-				note = "stop: " + string(res.StopReason)
-			}
-			if note != "" {
-				_ = h.take(t.Context(), nil, &acp.SessionNotification{Update: acp.AgentThoughtText(note)})
-			}
-			return
-		}
-		var all, seen []string
-		for {
-			all = h.seen()
-			seen = slices.DeleteFunc(slices.Clone(all[shown:]), func(line string) bool {
-				return slices.ContainsFunc(groups["may"], func(may string) bool { return like(may, line) })
-			})
-			if len(seen) >= len(lines) {
-				break
-			}
-			h.wait(t, lines)
-		}
-		shown = len(all)
-		for i, line := range seen {
-			seen[i] = strings.TrimRight(strings.ReplaceAll(line, "\n", "⏎"), " ")
-		}
-		slices.SortStableFunc(seen, func(a, b string) int { return notice(a) - notice(b) }) // it may also come earlier
-		if diff := gocmp.Diff(lines, seen, gocmp.Comparer(like)); diff != "" {
-			t.Errorf("the user saw (-want +got):\n%s", diff)
-		}
-	}
-	last := ""
-	for line := range strings.Lines(steps) {
-		word, text, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		if word != last {
-			end(last)
-		}
-		last = word
 		switch word {
 		case "with":
-			for option := range strings.FieldsSeq(text) {
+			for option := range strings.FieldsSeq(strings.Join(lines, " ")) {
 				name, value, _ := strings.Cut(option, "=")
 				if !slices.Contains([]string{"MaxTools", "CallTime", "StartTime", "http", "acp", "command", "answer", "cancel"}, name) {
 					t.Fatalf("no option %q", option)
@@ -404,14 +363,45 @@ func play(t *testing.T, steps string) {
 				cancelDuringProgress(t, h)
 			}
 		case "server":
-			groups["script"] = append(groups["script"], text)
-		case "prompt", "sees", "may":
-			groups[word] = append(groups[word], text)
+			script = append(script, lines...)
+		case "may":
+			may = append(may, lines...)
+		case "prompt":
+			open()
+			if res, err := h.session.Prompt(t.Context(), acp.TextBlock(strings.Join(lines, "\n"))); err != nil {
+				h.note("error: " + err.Error())
+			} else if res.StopReason != acp.StopReasonEndTurn {
+				h.note("stop: " + string(res.StopReason))
+			}
+		case "sees":
+			open()
+			var all, seen []string
+			for len(seen) < len(lines) {
+				if all != nil {
+					h.wait(t, lines)
+				}
+				all = append([]string{}, h.seen()...)
+				seen = slices.DeleteFunc(slices.Clone(all[shown:]), func(line string) bool {
+					return slices.ContainsFunc(may, func(may string) bool { return like(may, line) })
+				})
+			}
+			shown = len(all)
+			for i, line := range seen {
+				seen[i] = strings.TrimRight(strings.ReplaceAll(line, "\n", "⏎"), " ")
+			}
+			slices.SortStableFunc(seen, func(a, b string) int { return notice(a) - notice(b) }) // it may also come earlier
+			if diff := gocmp.Diff(lines, seen, gocmp.Comparer(like)); diff != "" {
+				t.Errorf("the user saw (-want +got):\n%s", diff)
+			}
 		default:
 			t.Fatalf("no step %q", word)
 		}
 	}
-	end(last)
+}
+
+// note adds to what the user sees.
+func (h *host) note(text string) {
+	_ = h.take(context.Background(), nil, &acp.SessionNotification{Update: acp.AgentThoughtText(text)})
 }
 
 // bad declares the servers of a scenario: "bad", with a script, and "good".

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acpgo/sdk/acp"
@@ -313,15 +312,12 @@ func pages[T any](ctx context.Context, v *server,
 	ctx, cancel := context.WithTimeoutCause(ctx, opts.StartTime, errSlow)
 	defer cancel()
 	var list []*T
-	seen, known := map[string]bool{}, map[string]bool{} // cursors and items
+	seen := map[string]bool{} // cursors
 	cursor, size := "", 0
 	for {
 		items, next, err := fetch(ctx, cursor)
 		if err != nil && ctx.Err() != nil {
 			return list, context.Cause(ctx)
-		}
-		if _, answered := errors.AsType[*jsonrpc.Error](err); answered && cursor == emptyCursor {
-			return list, nil // it meant that there are no more
 		}
 		if err != nil {
 			return list, err
@@ -334,10 +330,6 @@ func pages[T any](ctx context.Context, v *server,
 			if err != nil {
 				return list, err
 			}
-			if cursor == emptyCursor && known[string(text)] {
-				return list, nil // likewise: this is the first page again
-			}
-			known[string(text)] = true
 			size += len(text)
 			switch {
 			case len(list) == opts.MaxTools:

@@ -159,7 +159,6 @@ func (c *streamConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
-	message = restore(message)
 	defer c.writes.Add(-1)
 	if c.writes.Add(1) > maxWrites {
 		go c.Close()
@@ -373,7 +372,6 @@ func (t *roundTripper) send(ctx context.Context, req *http.Request) (_ *http.Res
 		if err := req.Body.Close(); err != nil {
 			return nil, id, err
 		}
-		message = restore(message)
 		if m, err := jsonrpc.DecodeMessage(message); err != nil {
 			return nil, id, err
 		} else if call, ok := m.(*jsonrpc.Request); ok {
