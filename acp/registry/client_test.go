@@ -695,13 +695,13 @@ func TestREG6_HostileArchives(t *testing.T) {
 		{"tgz of 0 bytes", "/x.tgz", "not compressed", nil},
 		{"tbz2 of 0 bytes", "/x.tbz2", "not a tar archive", nil},
 		{"program of 0 bytes", "/agent-linux", "is empty", nil},
-		{"zip64 with a false size", "/x.zip", "", falseSize(t)},
+		{"zip64 with a false size", "/x.zip", "", wrongZip(t, zip.FileHeader{Method: zip.Deflate, UncompressedSize64: 1 << 40}, "\x01\x00\x00")},
 		{"zip whose files overlap", "/x.zip", "more than 2097152 bytes", overlapping(t)},
 		{"large", "/x.zip", "more than 4194304 bytes", make([]byte, 5<<20)},
 		{"installer", "/x.deb", "is an installer", []byte("x")},
 		{"sparse", "/x.tgz", "more than 2097152 bytes", sparse(t)},
 		{"long list", "/x.zip", "list of files is too long", longList(t)},
-		{"bad sum", "/x.zip", "checksum", badSum(t)},
+		{"bad sum", "/x.zip", "checksum", wrongZip(t, zip.FileHeader{Method: zip.Store, CRC32: 1, UncompressedSize64: 1}, "x")},
 	} {
 		t.Run(h.name, func(t *testing.T) {
 			s.file(h.file, h.text)
@@ -723,16 +723,14 @@ func TestREG6_HostileArchives(t *testing.T) {
 	}
 }
 
-// falseSize is a zip with a file that says to have more than 4 GiB, and has none.
-func falseSize(t *testing.T) []byte {
+// wrongZip is a zip with a file that is not as its header says.
+func wrongZip(t *testing.T, header zip.FileHeader, text string) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
-	one, err := w.CreateRaw(&zip.FileHeader{Name: "agent", Method: zip.Deflate, CompressedSize64: 3, UncompressedSize64: 1 << 40})
-	if err == nil {
-		_, err = one.Write([]byte{1, 0, 0})
-	}
-	must.Do(t, errors.Join(err, w.Close()))
+	header.Name, header.CompressedSize64 = "agent", uint64(len(text))
+	must.Get(io.WriteString(must.Get(w.CreateRaw(&header))(t), text))(t)
+	must.Do(t, w.Close())
 	return b.Bytes()
 }
 
@@ -812,19 +810,6 @@ func longList(t *testing.T) []byte {
 		must.Get(w.CreateHeader(h))(t)
 	}
 	must.Do(t, w.Close())
-	return b.Bytes()
-}
-
-// badSum is a zip with a file that has another checksum than it says.
-func badSum(t *testing.T) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	w := zip.NewWriter(&b)
-	one, err := w.CreateRaw(&zip.FileHeader{Name: "agent", Method: zip.Store, CRC32: 1, CompressedSize64: 1, UncompressedSize64: 1})
-	if err == nil {
-		_, err = one.Write([]byte("x"))
-	}
-	must.Do(t, errors.Join(err, w.Close()))
 	return b.Bytes()
 }
 

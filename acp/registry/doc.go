@@ -1,4 +1,4 @@
-// Package registry finds, installs and starts agents of the ACP registry, and checks entries for their authors.
+// Package registry finds, installs and starts agents of the ACP registry.
 //
 // It is not a sandbox: an installed agent runs as the user. It trusts the registry's information about agents, so it
 // asks for consent before anything is fetched or run, and the question shows all of it. It does not trust what is
@@ -13,8 +13,6 @@
 // Each agent is kept in its own directory, in the version that was installed: it starts without a network, and is
 // replaced only by [Client.Update]. npm packages are installed by npm rather than fetched by npx at each start; the
 // command that is started is the same.
-//
-// [Check] checks the directory of an entry as the registry does before it accepts it.
 //
 // The text of entries (names, descriptions) is untrusted: clean it before you print it, as [Plan.String] does.
 package registry

@@ -32,10 +32,9 @@ func Run(t *testing.T, open Open) {
 		{"Refused", (*suite).refused},
 		{"IDs", (*suite).ids},
 		{"Change", (*suite).change},
-		{"ChangeAtOnce", (*suite).changeAtOnce},
 		{"Updates", (*suite).updates},
 		{"UpdatesInLoop", (*suite).updatesInLoop},
-		{"AppendAtOnce", (*suite).appendAtOnce},
+		{"AtOnce", (*suite).atOnce},
 		{"Delete", (*suite).delete},
 		{"List", (*suite).list},
 		{"ListWhileChanging", (*suite).listWhileChanging},
@@ -380,34 +379,6 @@ func increment(r *sessionstore.Record) error {
 	return nil
 }
 
-// Concurrent changes are made one after another.
-func (s *suite) changeAtOnce() {
-	const workers, changes = 6, 25
-	ctx := s.Context()
-	first := s.store()
-	s.must(first.Create(ctx, record("s", 0)))
-	var group sync.WaitGroup
-	for w := range workers {
-		store := first
-		if w%2 == 1 {
-			store = s.store()
-		}
-		group.Go(func() {
-			for range changes {
-				if err := store.Change(ctx, "s", increment); err != nil {
-					s.Error(err)
-					return
-				}
-			}
-		})
-	}
-	group.Wait()
-	got := s.get(ctx, first, "s")
-	if want := fmt.Sprint(workers * changes); string(got.State) != want {
-		s.Errorf("after %s changes the state is %s", want, got.State)
-	}
-}
-
 // Updates are returned unchanged, in order.
 func (s *suite) updates() {
 	ctx, store, other := s.Context(), s.store(), s.store()
@@ -506,8 +477,9 @@ func (s *suite) updatesInLoop() {
 	}
 }
 
-// If several append at once, nothing is lost, the updates of each stay in order, and those of one call stay together.
-func (s *suite) appendAtOnce() {
+// If several append and change at once, nothing is lost, the updates of each stay in order, and those of one call stay
+// together.
+func (s *suite) atOnce() {
 	const workers, calls, each = 6, 25, 3
 	ctx := s.Context()
 	first := s.store()
@@ -526,7 +498,7 @@ func (s *suite) appendAtOnce() {
 					updates = append(updates, s.text("%d %d", w, i*each+k))
 				}
 				for _, id := range []acp.SessionID{"s", "t"} {
-					if err := store.Append(ctx, id, updates...); err != nil {
+					if err := errors.Join(store.Append(ctx, id, updates...), store.Change(ctx, id, increment)); err != nil {
 						s.Error(err)
 						return
 					}
@@ -539,6 +511,9 @@ func (s *suite) appendAtOnce() {
 		all := s.history(first, id)
 		if len(all) != workers*calls*each {
 			s.Errorf("%s has %d updates", id, len(all))
+		}
+		if got, want := s.get(ctx, first, id), fmt.Sprint(workers*calls); string(got.State) != want {
+			s.Errorf("after %s changes the state of %s is %s", want, id, got.State)
 		}
 		next := map[int]int{}
 		for i, line := range all {
