@@ -4,31 +4,15 @@ import "time"
 
 // This file has what package net/http has too: importing it would make each agent 2 MB larger.
 
-// statusText is what http.StatusText returns.
+// statusText has the texts of http.StatusText for what the APIs of models answer.
 var statusText = map[int]string{
-	100: "Continue", 101: "Switching Protocols", 102: "Processing", 103: "Early Hints", 200: "OK", 201: "Created",
-	202: "Accepted", 203: "Non-Authoritative Information", 204: "No Content", 205: "Reset Content",
-	206: "Partial Content", 207: "Multi-Status", 208: "Already Reported", 226: "IM Used", 300: "Multiple Choices",
-	301: "Moved Permanently", 302: "Found", 303: "See Other", 304: "Not Modified", 305: "Use Proxy",
-	307: "Temporary Redirect", 308: "Permanent Redirect", 400: "Bad Request", 401: "Unauthorized",
-	402: "Payment Required", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 406: "Not Acceptable",
-	407: "Proxy Authentication Required", 408: "Request Timeout", 409: "Conflict", 410: "Gone", 411: "Length Required",
-	412: "Precondition Failed", 413: "Request Entity Too Large", 414: "Request URI Too Long",
-	415: "Unsupported Media Type", 416: "Requested Range Not Satisfiable", 417: "Expectation Failed", 418: "I'm a teapot",
-	421: "Misdirected Request", 422: "Unprocessable Entity", 423: "Locked", 424: "Failed Dependency", 425: "Too Early",
-	426: "Upgrade Required", 428: "Precondition Required", 429: "Too Many Requests",
-	431: "Request Header Fields Too Large", 451: "Unavailable For Legal Reasons", 500: "Internal Server Error",
+	400: "Bad Request", 401: "Unauthorized", 402: "Payment Required", 403: "Forbidden", 404: "Not Found",
+	405: "Method Not Allowed", 408: "Request Timeout", 409: "Conflict", 410: "Gone", 413: "Request Entity Too Large",
+	422: "Unprocessable Entity", 424: "Failed Dependency", 429: "Too Many Requests", 500: "Internal Server Error",
 	501: "Not Implemented", 502: "Bad Gateway", 503: "Service Unavailable", 504: "Gateway Timeout",
-	505: "HTTP Version Not Supported", 506: "Variant Also Negotiates", 507: "Insufficient Storage", 508: "Loop Detected",
-	510: "Not Extended", 511: "Network Authentication Required",
 }
 
-// parseTime is http.ParseTime.
-func parseTime(text string) (t time.Time, err error) {
-	for _, layout := range []string{"Mon, 02 Jan 2006 15:04:05 GMT", time.RFC850, time.ANSIC} {
-		if t, err = time.Parse(layout, text); err == nil {
-			return t, nil
-		}
-	}
-	return t, err
+// parseTime is http.ParseTime for the form that servers must send.
+func parseTime(text string) (time.Time, error) {
+	return time.Parse("Mon, 02 Jan 2006 15:04:05 GMT", text)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/acpgo/sdk/acp"
@@ -27,7 +28,8 @@ func (e *APIError) Error() string {
 	if e.Status == 0 {
 		return "the model's API: " + reason
 	}
-	return fmt.Sprintf("the model's API answers %d %s: %s", e.Status, statusText[e.Status], reason)
+	status := strings.TrimSpace(fmt.Sprint(e.Status, " ", statusText[e.Status]))
+	return fmt.Sprintf("the model's API answers %s: %s", status, reason)
 }
 
 // Unwrap returns the error for the client.
