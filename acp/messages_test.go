@@ -6,7 +6,6 @@ package acp
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,7 +18,6 @@ import (
 	"github.com/acpgo/sdk/internal/ledger"
 	"github.com/acpgo/sdk/internal/test/gentest"
 	"github.com/acpgo/sdk/internal/test/must"
-	"github.com/acpgo/sdk/internal/test/sample"
 )
 
 func TestRecordedMessages(t *testing.T) {
@@ -27,85 +25,50 @@ func TestRecordedMessages(t *testing.T) {
 	t.Run("shared", func(t *testing.T) { replayAll(t, filepath.Join(gentest.Shared(t, "traces"), "*", "*.jsonl")) })
 }
 
+// replayAll compares the parameters and results in recordings with what is written of them.
 func replayAll(t *testing.T, pattern string) {
 	s := loadSchema(t)
-	traces := must.Get(filepath.Glob(pattern))(t)
-	var total counts
-	for _, path := range traces {
-		name := filepath.Base(filepath.Dir(path)) + "/" + filepath.Base(path)
-		t.Run(name, func(t *testing.T) { total.add(replay(t, s, path)) })
-	}
-	t.Logf("%d traces: %s", len(traces), total)
-	if total.values == 0 {
-		t.Error("the folder holds no messages")
-	}
-}
-
-type counts struct{ lines, values, repaired, others int }
-
-func (c *counts) add(o counts) {
-	c.lines += o.lines
-	c.values += o.values
-	c.repaired += o.repaired
-	c.others += o.others
-}
-
-func (c counts) String() string {
-	return fmt.Sprintf("%d lines, %d parameters and results, %d of them repaired; %d lines outside the schema: errors, unknown methods, null results",
-		c.lines, c.values, c.repaired, c.others)
-}
-
-// replay reads one trace.
-func replay(t *testing.T, s *sample.Schema, path string) (c counts) {
-	eachMessage(t, path, func(number int, definition string, data []byte) {
-		c.lines++
-		if definition == "" {
-			c.others++
-			return
-		}
-		repairs, err := generated().ComesOutTheSame(s, definition, data)
-		if err != nil {
-			t.Errorf("message %d: %s: %v", number, definition, err)
-		}
-		c.values++
-		if repairs > 0 {
-			c.repaired++
-		}
-	})
-	return c
-}
-
-// eachMessage calls f with the parameters or the result of each message of a recording, and the definition of that: "" if
-// it has none, or is null.
-func eachMessage(t *testing.T, path string, f func(number int, definition string, data []byte)) {
-	t.Helper()
-	file := must.Get(os.Open(path))(t)
-	defer file.Close()
-	all := must.Get(recording.ReadAll(file))(t)
-	var asked ledger.Ledger[string] // the definition of the result; the client's side
-	for number, recorded := range all.Messages() {
-		m, err := ledger.Read(recorded.Line)
-		if err != nil {
-			t.Errorf("message %d: %v", number, err)
-			continue
-		}
-		byClient := recorded.Direction == conformance.ToAgent
-		definition, data := "", m.Params
-		switch {
-		case m.Method != "":
-			var result string
-			definition, result = lookUp(recorded.Direction.Sender().String(), m)
-			if m.IsRequest() {
-				asked.Request(byClient, string(m.ID), result)
+	values, repaired, others := 0, 0, 0
+	for _, path := range must.Get(filepath.Glob(pattern))(t) {
+		t.Run(filepath.Base(filepath.Dir(path))+"/"+filepath.Base(path), func(t *testing.T) {
+			file := must.Get(os.Open(path))(t)
+			defer file.Close()
+			all := must.Get(recording.ReadAll(file))(t)
+			var asked ledger.Ledger[string] // the definition of the result; the client's side
+			for number, recorded := range all.Messages() {
+				m := must.Get(ledger.Read(recorded.Line))(t)
+				byClient := recorded.Direction == conformance.ToAgent
+				definition, data := "", m.Params
+				switch {
+				case m.Method != "":
+					var result string
+					definition, result = lookUp(recorded.Direction.Sender().String(), m)
+					if m.IsRequest() {
+						asked.Request(byClient, string(m.ID), result)
+					}
+				case m.Result != nil:
+					data = m.Result
+					definition, _ = asked.Answer(byClient, string(m.ID))
+				}
+				if definition == "" || bytes.Equal(data, []byte("null")) {
+					others++
+					continue
+				}
+				repairs, err := generated().ComesOutTheSame(s, definition, data)
+				if err != nil {
+					t.Errorf("message %d: %s: %v", number, definition, err)
+				}
+				values++
+				if repairs > 0 {
+					repaired++
+				}
 			}
-		case m.Result != nil:
-			data = m.Result
-			definition, _ = asked.Answer(byClient, string(m.ID))
-		}
-		if bytes.Equal(data, []byte("null")) {
-			definition = ""
-		}
-		f(number, definition, data)
+		})
+	}
+	t.Logf("%d parameters and results, %d of them repaired; %d lines outside the schema: errors, unknown methods, null results",
+		values, repaired, others)
+	if values == 0 {
+		t.Error("the folder holds no messages")
 	}
 }
 

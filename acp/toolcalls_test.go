@@ -7,6 +7,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/internal/test/must"
+	"github.com/acpgo/sdk/internal/test/sample"
 )
 
 // The short constructors give what their names say.
@@ -50,23 +51,10 @@ func TestShortConstructors(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 			continue
 		}
-		if !sameJSON(t, string(got), want) {
-			t.Errorf("got  %s\nwant %s", got, want)
+		if err := sample.Equal(must.Get(sample.Parse([]byte(want)))(t), must.Get(sample.Parse(got))(t)); err != nil {
+			t.Errorf("got  %s\nwant %s: %v", got, want, err)
 		}
 	}
-}
-
-func sameJSON(t *testing.T, a, b string) bool {
-	t.Helper()
-	var values [2]any
-	for i, text := range []string{a, b} {
-		if err := json.Unmarshal([]byte(text), &values[i]); err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
-	}
-	x, _ := json.Marshal(values[0])
-	y, _ := json.Marshal(values[1])
-	return string(x) == string(y)
 }
 
 // An update changes what it names, and nothing else.

@@ -34,20 +34,16 @@ func asBroken(err error) error {
 // installers are the suffixes of installers, which the Client refuses.
 var installers = []string{".dmg", ".pkg", ".deb", ".rpm", ".msi", ".appimage"}
 
-// isInstaller reports whether a file's name is that of an installer.
-func isInstaller(name string) bool {
-	name = strings.ToLower(name)
-	return slices.ContainsFunc(installers, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
-}
-
 // otherArchives are the suffixes of archives and compressed files that are not unpacked.
 var otherArchives = []string{".tar", ".xz", ".txz", ".zst", ".gz", ".bz2", ".7z", ".rar", ".lz", ".lzma", ".br"}
 
-// isOtherArchive reports whether a file's name is that of an archive that is not unpacked.
-func isOtherArchive(name string) bool {
+// tarSuffixes are those of archives that are unpacked although they end like compressed files.
+var tarSuffixes = []string{".tar.gz", ".tar.bz2"}
+
+// hasSuffix reports whether a file's name has one of some suffixes, in upper or lower case.
+func hasSuffix(name string, suffixes ...string) bool {
 	name = strings.ToLower(name)
-	has := func(suffix string) bool { return strings.HasSuffix(name, suffix) }
-	return slices.ContainsFunc(otherArchives, has) && !has(".tar.gz") && !has(".tar.bz2")
+	return slices.ContainsFunc(suffixes, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
 }
 
 // unpack unpacks a file, whose type follows from the name in its address, into the empty directory of root. alone
@@ -60,16 +56,12 @@ func unpack(ctx context.Context, file, name string, root *os.Root, limits Limits
 		ctx: ctx, root: root, limits: limits, left: limits.Unpacked,
 		names: map[string]*entryName{},
 	}
-	name = strings.ToLower(name)
-	has := func(suffixes ...string) bool {
-		return slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(name, s) })
-	}
 	switch {
-	case has(".zip"):
+	case hasSuffix(name, ".zip"):
 		err = u.zip(file)
-	case has(".tar.gz", ".tgz"):
+	case hasSuffix(name, ".tar.gz", ".tgz"):
 		err = u.tar(file, func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) })
-	case has(".tar.bz2", ".tbz2"):
+	case hasSuffix(name, ".tar.bz2", ".tbz2"):
 		err = u.tar(file, func(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil })
 	default:
 		return true, nil

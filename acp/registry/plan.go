@@ -176,11 +176,7 @@ func (c *Client) choose(e *Entry, kind Kind) (Kind, error) {
 
 // find looks a program up in the environment of the Client.
 func (c *Client) find(program string) (string, error) {
-	path, err := (&launch.Command{Program: program, Environ: c.Environ}).Find()
-	if err != nil {
-		return "", err
-	}
-	return path, nil
+	return (&launch.Command{Program: program, Environ: c.Environ}).Find()
 }
 
 // plan returns the plan for an entry.
@@ -218,9 +214,9 @@ var interpreters = map[string]bool{"node": true, "python": true, "python3": true
 // usable returns the reason why an archive of an entry is refused.
 func (a *Archive) usable() error {
 	switch {
-	case isInstaller(fileName(a.Archive)):
+	case hasSuffix(fileName(a.Archive), installers...):
 		return brokenf("%s is an installer", short(fileName(a.Archive)))
-	case isOtherArchive(fileName(a.Archive)):
+	case hasSuffix(fileName(a.Archive), otherArchives...) && !hasSuffix(fileName(a.Archive), tarSuffixes...):
 		return brokenf("%s is an archive of an unsupported kind", short(fileName(a.Archive)))
 	case a.SHA256 != "" && !sumPattern.MatchString(a.SHA256):
 		return brokenf("%q is not a SHA-256", short(a.SHA256))

@@ -49,22 +49,7 @@ var Before = []string{"v2-migration-1", "v2-migration-3", "v2-migration-6"}
 // documented decodes and encodes every valid example message of the package's version, 1 or 2. The result must be
 // equal, and nothing may be repaired. It logs how many messages there were.
 func (p *Package) documented(t *testing.T) {
-	s := p.schema(t)
-	Examples(t, Shared(t, "examples"), p.Version, func(t *testing.T, definition string, data []byte) {
-		repairs, err := p.ComesOutTheSame(s, definition, data)
-		if err != nil {
-			t.Errorf("%s: %v", definition, err)
-		}
-		if repairs > 0 {
-			t.Errorf("%s: %d repairs in a valid message", definition, repairs)
-		}
-	})
-}
-
-// Examples calls f with the parameters or the result of each valid example message of a version, in a test of its own. It
-// logs how many messages there were.
-func Examples(t *testing.T, dir string, version int, f func(t *testing.T, definition string, data []byte)) {
-	t.Helper()
+	s, dir := p.schema(t), Shared(t, "examples")
 	var entries []struct{ Name, Group, Kind, Definition, Valid string }
 	must.Do(t, json.Unmarshal(must.Get(os.ReadFile(filepath.Join(dir, "index.json")))(t), &entries))
 	ran := 0
@@ -73,7 +58,7 @@ func Examples(t *testing.T, dir string, version int, f func(t *testing.T, defini
 		if e.Group == "v2" && !slices.Contains(Before, e.Name) {
 			of = 2
 		}
-		if of != version || !strings.HasPrefix(e.Valid, "ok") || e.Definition == "" || e.Kind == "error" {
+		if of != p.Version || !strings.HasPrefix(e.Valid, "ok") || e.Definition == "" || e.Kind == "error" {
 			continue
 		}
 		ran++
@@ -83,10 +68,13 @@ func Examples(t *testing.T, dir string, version int, f func(t *testing.T, defini
 			if e.Kind == "response" {
 				m.Params = m.Result
 			}
-			f(t, e.Definition, m.Params)
+			repairs, err := p.ComesOutTheSame(s, e.Definition, m.Params)
+			if err != nil || repairs > 0 {
+				t.Errorf("%s: %d repairs, %v", e.Definition, repairs, err)
+			}
 		})
 	}
-	t.Logf("ran %d messages of version %d, of %d in all", ran, version, len(entries))
+	t.Logf("ran %d messages of version %d, of %d in all", ran, p.Version, len(entries))
 	if ran == 0 {
 		t.Error("the folder holds no messages of this version")
 	}
