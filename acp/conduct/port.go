@@ -276,10 +276,5 @@ func (c *chain) warn(p *port, message string, args ...any) {
 
 // refuse answers a message with an error of the conductor itself.
 func (c *chain) refuse(p *port, id rpc.ID, e *wire.Error) {
-	c.append(p, p, func(dst []byte) []byte { return appendError(dst, id, e) })
-}
-
-func appendError(dst []byte, id rpc.ID, e *wire.Error) []byte {
-	dst, _ = wire.AppendError(dst, &id, e) // an id and a text can always be written
-	return dst
+	c.append(p, p, func(dst []byte) []byte { return append(dst, wire.ErrorLine(id, e)...) })
 }

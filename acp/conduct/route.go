@@ -136,7 +136,7 @@ func (c *chain) response(p *port, line []byte, m *wire.Message) {
 func (c *chain) answer(call *call, e *wire.Error) {
 	c.settle(call)
 	start := len(call.from.pending)
-	c.append(call.to, call.from, func(dst []byte) []byte { return appendError(dst, call.id, e) })
+	c.append(call.to, call.from, func(dst []byte) []byte { return append(dst, wire.ErrorLine(call.id, e)...) })
 	if c.options.Trace != nil {
 		c.traceResponse(call, nil, call.from.pending[start:])
 	}

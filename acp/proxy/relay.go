@@ -313,8 +313,5 @@ func (p *relay) disown(e *end) {
 
 // refuse answers a request of e with an error. If writing fails, e has ended, which its reader reports.
 func (e *end) refuse(id wire.ID, why *rpc.Error) {
-	line, err := wire.AppendError(nil, &id, &wire.Error{Code: int(why.Code), Message: why.Message, Data: why.Data})
-	if err == nil {
-		_ = e.send(line)
-	}
+	_ = e.send(wire.ErrorLine(id, &wire.Error{Code: int(why.Code), Message: why.Message, Data: why.Data}))
 }

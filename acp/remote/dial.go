@@ -114,18 +114,10 @@ func (d *dialer) makeClient() (client *http.Client, release func()) {
 
 // origin returns the scheme, host and port.
 func origin(u *url.URL) string {
-	scheme, port := u.Scheme, u.Port()
-	switch scheme {
-	case "ws":
-		scheme = "http"
-	case "wss":
-		scheme = "https"
-	}
-	port = cmp.Or(port, map[string]string{"http": "80", "https": "443"}[scheme])
-	return scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
+	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
 }
 
-// Connect implements rpc.Transport.
 func (d *dialer) Connect(ctx context.Context) (rpc.Stream, error) {
 	if d.bad != nil {
 		return nil, d.bad

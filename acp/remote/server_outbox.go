@@ -205,7 +205,6 @@ func (o *outbox) retire(session string) {
 	}
 }
 
-// sweep drops empty streams without a reader.
 func (o *outbox) sweep() {
 	for session, out := range o.streams {
 		if out.idle() {
@@ -214,7 +213,6 @@ func (o *outbox) sweep() {
 	}
 }
 
-// append puts a message into a stream.
 func (o *outbox) append(out *outStream, line []byte) {
 	id := ""
 	if out.history != nil {
@@ -227,7 +225,6 @@ func (o *outbox) append(out *outStream, line []byte) {
 	}
 }
 
-// count changes the number of bytes kept.
 func (o *outbox) count(n int) {
 	o.buffered += n
 	o.c.server.buffered.Add(int64(n))
@@ -411,7 +408,6 @@ func (o *outbox) stop(closed error) {
 	signal(o.wake)
 }
 
-// drop discards the content of a stream.
 func (o *outbox) drop(out *outStream) {
 	o.count(-out.kept)
 	out.events, out.spare, out.kept = nil, nil, 0
@@ -421,10 +417,7 @@ func (o *outbox) drop(out *outStream) {
 func (o *outbox) finish(why error) {
 	if !o.over {
 		for id := range o.exchange.requests {
-			line, encErr := wire.AppendError(nil, &id, agentGone)
-			if encErr != nil {
-				continue // an id that was received can be sent
-			}
+			line := wire.ErrorLine(id, agentGone)
 			// It is short, and the last message of its stream, so it may exceed the limit.
 			if m := (wire.Message{ID: id, Failure: agentGone}); !o.exchange.answerInitialize(m, line) {
 				if out := o.streamFor(o.streamOfAnswer(o.exchange.end(id))); out != nil {
@@ -436,7 +429,6 @@ func (o *outbox) finish(why error) {
 	o.stop(why)
 }
 
-// cut ends the receivers at once.
 func (o *outbox) cut() {
 	for _, out := range o.streams {
 		if out.receiver != nil {

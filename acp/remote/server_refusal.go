@@ -22,11 +22,7 @@ func refuse(status int, text string) *refusal { return &refusal{status: status, 
 
 // rpcRefusal is a refusal whose body is a JSON-RPC response.
 func rpcRefusal(status int, id wire.ID, failure *wire.Error) *refusal {
-	text, err := wire.AppendError(nil, &id, failure)
-	if err != nil {
-		return &refusal{status, failure.Message, err}
-	}
-	return refuse(status, string(text))
+	return refuse(status, string(wire.ErrorLine(id, failure)))
 }
 
 func invalidRequest(id wire.ID, message string) *refusal {

@@ -69,9 +69,6 @@ type hijacker struct {
 	frames *frames
 }
 
-// Unwrap is for http.ResponseController.
-func (h *hijacker) Unwrap() http.ResponseWriter { return h.ResponseWriter }
-
 // Hijack implements http.Hijacker, through middleware.
 func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
@@ -277,11 +274,7 @@ func (l *socketLink) checkUsual(line []byte) (pass bool, err error) {
 
 // refuse answers messages that are not for the agent.
 func (l *socketLink) refuse(id wire.ID, failure *wire.Error) error {
-	line, err := wire.AppendError(nil, &id, failure)
-	if err != nil {
-		return err
-	}
-	return l.socket.Write(line)
+	return l.socket.Write(wire.ErrorLine(id, failure))
 }
 
 func (l *socketLink) Write(message []byte) error {
@@ -353,7 +346,6 @@ func (l *socketLink) Close() error {
 	return nil
 }
 
-// finish implements link.
 func (l *socketLink) finish(err error) {
 	l.mu.Lock()
 	if l.finished {
@@ -392,5 +384,4 @@ func (l *socketLink) finish(err error) {
 	}
 }
 
-// cut implements link.
 func (l *socketLink) cut(why error) { l.socket.cut(why) }

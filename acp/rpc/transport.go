@@ -135,9 +135,7 @@ func (e *CallLostError) LostCall() (id ID, reason error) { return e.ID, e.Err }
 
 // Response returns the equivalent message, for code that forwards messages: an internal error that repeats the reason.
 func (e *CallLostError) Response() []byte {
-	// An id and a text can always be written.
-	line, _ := wire.AppendError(nil, &e.ID, &wire.Error{Code: int(ErrInternal), Message: e.Err.Error()})
-	return line
+	return wire.ErrorLine(e.ID, &wire.Error{Code: int(ErrInternal), Message: e.Err.Error()})
 }
 
 // DefaultMaxMessage is the longest message, in bytes, that Stdio, Command and IO streams accept by default.

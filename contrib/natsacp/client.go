@@ -143,8 +143,7 @@ func (c *client) handle(d *codec.Decoder, line []byte) {
 			c.put(l, item{line: append(lost, '\n')})
 			return
 		}
-		answer, _ := wire.AppendError(nil, &m.ID, m.Failure) // an id that was received can be sent
-		c.write(append(answer, '\n'))
+		c.write(append(wire.ErrorLine(m.ID, m.Failure), '\n'))
 	}
 }
 

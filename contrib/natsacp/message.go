@@ -81,9 +81,7 @@ func renumber(params []byte, number func(rpc.ID) (rpc.ID, bool)) []byte {
 // errorLine returns the answer to a request that has failed.
 func errorLine(id rpc.ID, err error) []byte {
 	failure := rpc.ErrorOf(err)
-	line, _ := wire.AppendError(nil, &id,
-		&wire.Error{Code: int(failure.Code), Message: failure.Message, Data: failure.Data})
-	return line // an id and a text can always be written
+	return wire.ErrorLine(id, &wire.Error{Code: int(failure.Code), Message: failure.Message, Data: failure.Data})
 }
 
 // requestLine returns a request, or a notification if it has no id.

@@ -375,7 +375,7 @@ func (r *Request) write(a Answer) (invalid error) {
 		a.Failure = &Error{Code: codeInternal, Message: "Internal error"}
 	}
 	fail := func(e *Error) error {
-		return c.out.append(unlimited, func(dst []byte) ([]byte, error) { return AppendError(dst, &r.ID, e) })
+		return c.out.append(unlimited, func(dst []byte) ([]byte, error) { return appendError(dst, &r.ID, e) })
 	}
 	err := fail(a.Failure)
 	if bad, ok := errors.AsType[*codec.Error](err); ok {
@@ -683,7 +683,7 @@ func (c *Conn) Accept(r *Request, id ID, method string) {
 func (c *Conn) Refuse(id ID, failure *Error) {
 	err := c.out.room(c.life, c.flood)
 	if err == nil {
-		err = c.out.append(unlimited, func(dst []byte) ([]byte, error) { return AppendError(dst, &id, failure) })
+		err = c.out.append(unlimited, func(dst []byte) ([]byte, error) { return appendError(dst, &id, failure) })
 	}
 	if err != nil {
 		c.log.Debug("refusal unsent", "error", err)

@@ -48,8 +48,15 @@ func (u Unread) Failure() *Error {
 }
 
 // Answer returns the message with Failure.
-func (u Unread) Answer() []byte {
-	line, _ := AppendError(nil, &u.ID, u.Failure()) // an id and a text can always be written
+func (u Unread) Answer() []byte { return ErrorLine(u.ID, u.Failure()) }
+
+// ErrorLine returns the answer to a request that failed, or to a line that is not a message. Data that is not JSON is
+// left out.
+func ErrorLine(id ID, failure *Error) []byte {
+	line, err := appendError(nil, &id, failure)
+	if err != nil {
+		line, _ = appendError(nil, &id, &Error{Code: failure.Code, Message: failure.Message}) // it cannot fail
+	}
 	return line
 }
 

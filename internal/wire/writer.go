@@ -294,8 +294,8 @@ func appendResult(dst []byte, id *ID, result Encodable) ([]byte, error) {
 	return appendLast(dst, result)
 }
 
-// AppendError appends the answer to a request that failed, or to a line that is not a message.
-func AppendError(dst []byte, id *ID, failure *Error) ([]byte, error) {
+// appendError appends the answer to a request that failed, or to a line that is not a message.
+func appendError(dst []byte, id *ID, failure *Error) ([]byte, error) {
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst, err := codec.Append(dst, id)
 	if err != nil {
