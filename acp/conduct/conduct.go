@@ -206,7 +206,6 @@ func (c *chain) failure(p *port, err error) error {
 	return &ComponentError{p.place, p.Name, err}
 }
 
-// endAfter ends the chain after a time.
 func (c *chain) endAfter(d time.Duration, err error) {
 	c.timers = append(c.timers, time.AfterFunc(d, func() {
 		c.mu.Lock()

@@ -75,7 +75,6 @@ func appendHop(b []byte, from, to string) []byte {
 	return append(b, `,"from":"`+from+`","to":"`+to+`"`...)
 }
 
-// writeTrace writes what was noted.
 func (c *chain) writeTrace() {
 	if len(c.trace) == 0 || c.options.Trace == nil {
 		return

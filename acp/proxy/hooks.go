@@ -45,7 +45,6 @@ type hook struct {
 	run     Raw
 }
 
-// all returns the hooks that are set.
 func (h *Hooks) all() ([]*hook, error) {
 	var out []*hook
 	seen := map[string]bool{}
@@ -66,7 +65,6 @@ func (h *Hooks) all() ([]*hook, error) {
 	return out, nil
 }
 
-// request makes a hook of a typed one.
 func request[P, R any](from Side, method string, f Request[P, R]) *hook {
 	if f == nil {
 		return nil
@@ -107,7 +105,6 @@ func request[P, R any](from Side, method string, f Request[P, R]) *hook {
 	}}
 }
 
-// notification makes a hook of a typed one.
 func notification[P any](from Side, method string, f Notification[P]) *hook {
 	if f == nil {
 		return nil

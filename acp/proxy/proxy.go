@@ -118,7 +118,6 @@ func Serve(ctx context.Context, up, down rpc.Transport, hooks Hooks, opts *Optio
 // errEnded is the cause of the contexts of hooks when the connection has ended.
 var errEnded = fmt.Errorf("acp/proxy: the connection has ended: %w", context.Canceled)
 
-// serve serves a client and an agent.
 func (p *relay) serve(cancel context.CancelCauseFunc) error {
 	client, agent := p.ends[Client], p.ends[Agent]
 	var clientEnded atomic.Bool
@@ -171,7 +170,6 @@ func ended(who string, err error) *rpc.Error {
 	return rpc.ErrInternal.WithMessagef("the %s has ended", who)
 }
 
-// serveConductor serves a conductor.
 func (p *relay) serveConductor(cancel context.CancelCauseFunc) error {
 	client := p.ends[Client]
 	d := codec.NewDecoder(nil)

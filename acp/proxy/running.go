@@ -56,7 +56,6 @@ func (c *call) end(a answer) {
 	c.done <- a
 }
 
-// start runs a hook.
 func (p *relay) start(e *end, l *lane, it *item) {
 	h := &running{p: p, from: e, item: *it, lane: l}
 	p.mu.Lock()
@@ -104,7 +103,6 @@ func (h *running) run() {
 	p.mu.Unlock()
 }
 
-// protected runs the hook.
 func (h *running) protected() (result json.RawMessage, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -120,7 +118,6 @@ func (h *running) protected() (result json.RawMessage, err error) {
 // errCancelled is the cause of a hook's context when the sender has cancelled the request.
 var errCancelled = fmt.Errorf("acp/proxy: the request was cancelled: %w", context.Canceled)
 
-// reply is the answer to the sender.
 func (h *running) reply(result json.RawMessage, err error, latest answer) []byte {
 	if err == nil && h.p.conductor && h.hook.method == acp.MethodInitialize {
 		err = checkInitialized(result, latest)
@@ -226,7 +223,6 @@ func (h *running) next(ctx context.Context, params json.RawMessage) (json.RawMes
 
 var errOver = errors.New("acp/proxy: next was called after its hook has returned")
 
-// call begins a call.
 func (h *running) call(ctx context.Context, to *end, own bool) (*call, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -320,7 +316,6 @@ func (p *relay) answer(c *call, a answer, l *lane) {
 	}
 }
 
-// answerOf returns the content of a response.
 func answerOf(line []byte, m wire.Message) answer {
 	switch {
 	case m.Kind != wire.KindResponse:

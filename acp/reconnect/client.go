@@ -266,7 +266,6 @@ func (l *link) watch(hook rpc.Middleware) rpc.Middleware {
 // connectTimeout is the default of acp.ClientOptions.ConnectTimeout.
 const connectTimeout = 2 * time.Minute
 
-// connect makes a connection.
 func (c *Client) connect(ctx context.Context) (*link, error) {
 	// The bound for all tries together must not bound a single one.
 	timeout := cmp.Or(max(c.opts.ConnectTimeout, 0), connectTimeout)

@@ -25,7 +25,6 @@ var (
 	errNotMessage = errors.New("acp: not a message")
 )
 
-// Write implements rpc.Stream.
 func (s *httpStream) Write(message []byte) error {
 	if err := s.makeRoom(len(message)); err != nil {
 		return err
@@ -34,7 +33,6 @@ func (s *httpStream) Write(message []byte) error {
 	return nil
 }
 
-// WriteLines implements rpc.FastStream.
 func (s *httpStream) WriteLines(lines []byte) error {
 	for line := range bytes.Lines(lines) {
 		if err := s.Write(bytes.TrimSuffix(line, []byte{'\n'})); err != nil {
@@ -44,7 +42,6 @@ func (s *httpStream) WriteLines(lines []byte) error {
 	return nil
 }
 
-// makeRoom waits until there is room for a message.
 func (s *httpStream) makeRoom(n int) error {
 	return s.awaitQueue(s.life, func() bool { return s.queued == 0 || s.queued+n <= s.d.opts.MaxQueued })
 }

@@ -26,10 +26,8 @@ func (s *httpStream) next() (a delivery, ok bool) {
 	return a, true
 }
 
-// Read implements rpc.Stream.
 func (s *httpStream) Read() ([]byte, error) { return s.ReadLine(nil) }
 
-// ReadLine implements rpc.FastStream.
 func (s *httpStream) ReadLine(beforeWait func()) ([]byte, error) {
 	for {
 		if err := context.Cause(s.life); err == net.ErrClosed {

@@ -68,7 +68,6 @@ func secretsIn(u *url.URL, header http.Header) (s secrets) {
 // hidden replaces a secret.
 const hidden = "***"
 
-// hide returns a text without the secrets.
 func (s secrets) hide(text string) string {
 	for _, secret := range s {
 		text = strings.ReplaceAll(text, secret, hidden)

@@ -148,7 +148,6 @@ func (c *connection) register(l link) {
 	}
 }
 
-// remove forgets a connection.
 func (c *connection) remove() {
 	s := c.server
 	c.cancel(nil)
@@ -162,7 +161,6 @@ func (c *connection) remove() {
 	s.work.Done()
 }
 
-// lookup finds a connection of a principal.
 func (s *Server) lookup(id, principal string) *connection {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +171,6 @@ func (s *Server) lookup(id, principal string) *connection {
 	return c
 }
 
-// isClosed reports whether the server is shutting down.
 func (s *Server) isClosed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,6 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// post receives one message.
 func (s *Server) post(w http.ResponseWriter, r *http.Request, principal string) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return refuse(http.StatusUnsupportedMediaType, "the content type is not application/json")
@@ -63,7 +62,6 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, principal string) 
 	return nil
 }
 
-// httpConnection finds the connection that a request names.
 func (s *Server) httpConnection(r *http.Request, principal string) (*httpLink, error) {
 	id := r.Header.Get(HeaderConnection)
 	if id == "" {
@@ -163,7 +161,6 @@ func (s *Server) initialize(w http.ResponseWriter, r *http.Request, principal st
 	return nil
 }
 
-// delete ends a connection.
 func (s *Server) delete(w http.ResponseWriter, r *http.Request, principal string) error {
 	l, err := s.httpConnection(r, principal)
 	if err != nil {

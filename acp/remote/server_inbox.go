@@ -33,7 +33,6 @@ type turn struct {
 	wake    chan struct{} // wakes the request when it may no longer have to wait
 }
 
-// add puts a message into the inbox.
 func (in *inbox) add(line []byte) error {
 	if in.end != nil {
 		return errGone
@@ -100,7 +99,6 @@ func (in *inbox) addRequest(ctx context.Context, id wire.ID, line []byte) error 
 	return nil
 }
 
-// hasRoom reports whether there is room for a request.
 func (in *inbox) hasRoom(size int) bool {
 	return (in.size == 0 || in.size+size <= in.max) && !in.paused
 }
@@ -118,7 +116,6 @@ func (in *inbox) pause(paused bool) {
 	in.changed()
 }
 
-// read returns the next message.
 func (in *inbox) read(beforeWait func()) ([]byte, error) {
 	for {
 		in.mu.Lock()

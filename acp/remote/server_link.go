@@ -122,7 +122,6 @@ func (l *httpLink) WriteLines(lines []byte) error {
 	return err
 }
 
-// endInput implements link.
 func (l *httpLink) endInput(why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,7 +168,6 @@ func (l *httpLink) Close() error {
 	return nil
 }
 
-// finish implements link.
 func (l *httpLink) finish(error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,7 +176,6 @@ func (l *httpLink) finish(error) {
 	l.out.finish(why)
 }
 
-// cut implements link.
 func (l *httpLink) cut(why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -93,7 +93,6 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// methods returns the allowed methods.
 func (s *Server) methods() []string {
 	if s.opts.DisableHTTP {
 		return []string{http.MethodGet} // for the upgrade
@@ -233,7 +232,6 @@ func (s *Server) withToken(r *http.Request) *http.Request {
 	return r
 }
 
-// authenticate identifies the sender of a request.
 func (s *Server) authenticate(r *http.Request) (principal string, err error) {
 	if s.opts.Authenticate == nil {
 		return "", nil

@@ -202,7 +202,6 @@ func (f *frames) failure() error {
 // interrupt makes reading fail, until resume. It does nothing if reading has no deadlines.
 func (f *frames) interrupt() { f.readUntil(time.Now().Add(-time.Second)) }
 
-// resume allows reading again.
 func (f *frames) resume() { f.readUntil(time.Time{}) }
 
 func (f *frames) readUntil(t time.Time) {

@@ -39,7 +39,6 @@ type guarded struct {
 	inner rpc.Transport
 }
 
-// Connect implements rpc.Transport.
 func (g *guarded) Connect(ctx context.Context) (rpc.Stream, error) {
 	stream, err := g.inner.Connect(ctx)
 	if err != nil {
@@ -188,7 +187,6 @@ func marshal(value any) json.RawMessage {
 	return text
 }
 
-// Write implements rpc.Stream.
 func (s *guardedStream) Write(message []byte) error { return s.write(s.guard.hide(message)) }
 
 func (s *guardedStream) write(message []byte) error {
@@ -197,7 +195,6 @@ func (s *guardedStream) write(message []byte) error {
 	return s.Stream.Write(message)
 }
 
-// CloseWrite implements rpc.HalfCloser.
 func (s *guardedStream) CloseWrite() error {
 	if half, ok := s.Stream.(rpc.HalfCloser); ok {
 		return half.CloseWrite()
