@@ -346,7 +346,7 @@ func (s *section) converse(client *talk.Client, o *outcome) (err error) {
 func (s *section) openSession(client *talk.Client) (session *talk.Session, err error) {
 	x := s.x
 	if x.f.session == "" {
-		session, err := client.NewSession(x.ctx, nil)
+		session, err := client.NewSession(x.ctx, "")
 		if err == nil {
 			s.open(session, false)
 		}
@@ -381,12 +381,12 @@ func (s *section) openSession(client *talk.Client) (session *talk.Session, err e
 	}
 	switch {
 	case id == "":
-		session, err = client.NewSession(x.ctx, nil)
+		session, err = client.NewSession(x.ctx, "")
 	case resumes:
-		session, err = client.Resume(x.ctx, id, nil)
+		session, err = client.Resume(x.ctx, id, "")
 	default:
 		s.replay()
-		session, err = client.Load(x.ctx, id, nil)
+		session, err = client.Load(x.ctx, id, "")
 	}
 	if err != nil {
 		if id != "" && isAnswer(err) {

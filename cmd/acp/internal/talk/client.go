@@ -5,7 +5,7 @@
 // forms, URLs. Other events, such as a lost connection, are reported as an Event.
 //
 //	client, err := talk.Open(ctx, &talk.Options{Agent: agent, Cwd: dir, Ask: ask})
-//	session, err := client.NewSession(ctx, nil)
+//	session, err := client.NewSession(ctx, "")
 //	res, err := session.Prompt(ctx, acp.TextBlock("fix the bug"))
 //
 // Text of the agent is passed on unchanged; code that shows it in a terminal has to make it harmless first.
@@ -64,8 +64,8 @@ type Options struct {
 	// Version is the version of this program.
 	Version string
 
-	// Cwd is the directory in which the agent works, Dirs lists additional ones, and MCPServers its servers, for
-	// sessions that do not say otherwise. Relative paths are relative to this process.
+	// Cwd is the directory in which the agent works, for sessions that do not say otherwise; Dirs lists additional ones,
+	// and MCPServers its servers. Relative paths are relative to this process.
 	Cwd        string
 	Dirs       []string
 	MCPServers []acp.MCPServer
@@ -217,7 +217,7 @@ func Open(ctx context.Context, opts *Options) (_ *Client, err error) {
 		}
 		dirs = append(dirs, dir)
 	}
-	o.Dirs = dirs[1:]
+	o.Dirs = append([]string(nil), dirs[1:]...) // nil if empty: an empty list would be sent, and needs a capability
 	if !o.Agent.trusted() {
 		o.Environ = nil
 	}
@@ -390,9 +390,6 @@ func (c *Client) update(ctx context.Context, session *acp.ClientSession, n *acp.
 	}
 	return nil
 }
-
-// Agent returns the user's name for the agent.
-func (c *Client) Agent() string { return c.opts.Agent.Name }
 
 // Initialized returns the agent's latest response to initialize, empty before the first one. It must not be modified.
 func (c *Client) Initialized() *acp.InitializeResponse { return c.initialized.Load() }

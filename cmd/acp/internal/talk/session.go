@@ -24,21 +24,12 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// SessionOptions say where a session works. Nil, and the zero value of each field, mean the value of the Client.
-type SessionOptions struct {
-	Cwd        string
-	Dirs       []string
-	MCPServers []acp.MCPServer
-}
-
 // Session is a session of the agent. Its methods are safe for concurrent use.
 type Session struct {
 	client *Client
 	conn   *reconnect.Session
 	state  *view.State
 	cwd    string
-	dirs   []string
-	own    bool // the directories differ from those of the Client
 
 	mu        sync.Mutex
 	turns     map[*turn]struct{} // in progress
@@ -56,65 +47,31 @@ var ErrCancelled = errors.New("the turn was cancelled")
 
 var errTurnOver = errors.New("the turn is over")
 
-// place is where a session works.
-type place struct {
-	cwd     string
-	dirs    []string
-	servers []acp.MCPServer
-	own     bool // the directories differ from those of the Client
-}
-
-// place returns where a session works.
-func (c *Client) place(ctx context.Context, o *SessionOptions) (p place, err error) {
-	o = cmp.Or(o, &SessionOptions{})
-	p = place{cwd: c.opts.Cwd, dirs: c.opts.Dirs, servers: c.opts.MCPServers}
-	if o.Cwd != "" {
-		if p.cwd, err = filepath.Abs(o.Cwd); err != nil {
-			return p, err
-		}
-		p.own = p.cwd != c.opts.Cwd
-	}
-	if o.Dirs != nil {
-		p.own, p.dirs = true, nil
-		for _, dir := range o.Dirs {
-			if dir, err = filepath.Abs(dir); err != nil {
-				return p, err
-			}
-			p.dirs = append(p.dirs, dir)
+// open opens a session in a directory by a method, and registers it. A directory "" means that of the Client. The
+// request has the members that the requests of all these methods have.
+func (c *Client) open(ctx context.Context, cwd, method string,
+	open func(context.Context, *acp.LoadSessionRequest) (*reconnect.Session, error)) (_ *Session, err error) {
+	req := &acp.LoadSessionRequest{Cwd: c.opts.Cwd, AdditionalDirectories: c.opts.Dirs, MCPServers: c.opts.MCPServers}
+	if cwd != "" {
+		if req.Cwd, err = filepath.Abs(cwd); err != nil {
+			return nil, err
 		}
 	}
-	if o.MCPServers != nil {
-		p.servers = o.MCPServers
-	}
-	if len(p.servers) > 0 {
+	if len(req.MCPServers) > 0 {
 		agent, err := c.agentConn(ctx)
 		if err == nil {
-			err = accepts(agent.Capabilities().MCPCapabilities, p.servers)
+			err = accepts(agent.Capabilities().MCPCapabilities, req.MCPServers)
 		}
 		if err != nil {
-			return p, err
+			return nil, err
 		}
 	}
-	if len(p.dirs) == 0 {
-		p.dirs = nil // even an empty list is sent and needs a capability
-	}
-	return p, nil
-}
-
-// open opens a session by a method, and registers it.
-func (c *Client) open(ctx context.Context, o *SessionOptions, method string,
-	open func(context.Context, place) (*reconnect.Session, error)) (*Session, error) {
-	p, err := c.place(ctx, o)
-	if err != nil {
-		return nil, err
-	}
 	conn, err := step(ctx, c, method,
-		func(ctx context.Context) (*reconnect.Session, error) { return open(ctx, p) })
+		func(ctx context.Context) (*reconnect.Session, error) { return open(ctx, req) })
 	if err != nil {
 		return nil, c.asLogin(err)
 	}
-	s := &Session{client: c, conn: conn, state: c.states.Of(conn.ID()), cwd: p.cwd, dirs: p.dirs, own: p.own,
-		turns: map[*turn]struct{}{}}
+	s := &Session{client: c, conn: conn, state: c.states.Of(conn.ID()), cwd: req.Cwd, turns: map[*turn]struct{}{}}
 	current, err := conn.Live(ctx)
 	if err != nil {
 		return nil, err
@@ -126,46 +83,51 @@ func (c *Client) open(ctx context.Context, o *SessionOptions, method string,
 	return s, nil
 }
 
-// NewSession creates a session. The error matches a *LoginError if the user has to log in first.
-func (c *Client) NewSession(ctx context.Context, o *SessionOptions) (*Session, error) {
-	return c.open(ctx, o, acp.MethodNewSession, func(ctx context.Context, p place) (*reconnect.Session, error) {
-		return c.conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: p.cwd, AdditionalDirectories: p.dirs,
-			MCPServers: p.servers})
-	})
+// NewSession creates a session in a directory; "" means that of the Client. The error matches a *LoginError if the user
+// has to log in first.
+func (c *Client) NewSession(ctx context.Context, cwd string) (*Session, error) {
+	return c.open(ctx, cwd, acp.MethodNewSession,
+		func(ctx context.Context, r *acp.LoadSessionRequest) (*reconnect.Session, error) {
+			return c.conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: r.Cwd, AdditionalDirectories: r.AdditionalDirectories,
+				MCPServers: r.MCPServers})
+		})
 }
 
 // Load loads a session and its history.
-func (c *Client) Load(ctx context.Context, id acp.SessionID, o *SessionOptions) (*Session, error) {
-	return c.open(ctx, o, acp.MethodLoadSession, func(ctx context.Context, p place) (*reconnect.Session, error) {
-		c.states.Of(id).Reset()
-		return c.conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: id, Cwd: p.cwd, AdditionalDirectories: p.dirs,
-			MCPServers: p.servers})
-	})
+func (c *Client) Load(ctx context.Context, id acp.SessionID, cwd string) (*Session, error) {
+	return c.open(ctx, cwd, acp.MethodLoadSession,
+		func(ctx context.Context, r *acp.LoadSessionRequest) (*reconnect.Session, error) {
+			c.states.Of(id).Reset()
+			r.SessionID = id
+			return c.conn.LoadSession(ctx, r)
+		})
 }
 
 // Resume continues a session without its history.
-func (c *Client) Resume(ctx context.Context, id acp.SessionID, o *SessionOptions) (*Session, error) {
-	return c.open(ctx, o, acp.MethodResumeSession, func(ctx context.Context, p place) (*reconnect.Session, error) {
-		return c.conn.ResumeSession(ctx, &acp.ResumeSessionRequest{SessionID: id, Cwd: p.cwd,
-			AdditionalDirectories: p.dirs, MCPServers: p.servers})
-	})
+func (c *Client) Resume(ctx context.Context, id acp.SessionID, cwd string) (*Session, error) {
+	return c.open(ctx, cwd, acp.MethodResumeSession,
+		func(ctx context.Context, r *acp.LoadSessionRequest) (*reconnect.Session, error) {
+			return c.conn.ResumeSession(ctx, &acp.ResumeSessionRequest{SessionID: id, Cwd: r.Cwd,
+				AdditionalDirectories: r.AdditionalDirectories, MCPServers: r.MCPServers})
+		})
 }
 
 // Fork copies a session and opens the copy. It fails with acp.ErrUnsupported if the agent does not support it.
-func (c *Client) Fork(ctx context.Context, id acp.SessionID, o *SessionOptions) (*Session, error) {
-	return c.open(ctx, o, acp.MethodForkSession, func(ctx context.Context, p place) (*reconnect.Session, error) {
-		agent, err := c.agentConn(ctx)
-		if err != nil {
-			return nil, err
-		}
-		forked, err := agent.ForkSession(ctx, &acp.ForkSessionRequest{SessionID: id, Cwd: p.cwd,
-			AdditionalDirectories: p.dirs, MCPServers: p.servers})
-		if err != nil {
-			return nil, err
-		}
-		return c.conn.Adopt(ctx, &acp.LoadSessionRequest{SessionID: forked.ID(), Cwd: p.cwd,
-			AdditionalDirectories: p.dirs, MCPServers: p.servers})
-	})
+func (c *Client) Fork(ctx context.Context, id acp.SessionID, cwd string) (*Session, error) {
+	return c.open(ctx, cwd, acp.MethodForkSession,
+		func(ctx context.Context, r *acp.LoadSessionRequest) (*reconnect.Session, error) {
+			agent, err := c.agentConn(ctx)
+			if err != nil {
+				return nil, err
+			}
+			forked, err := agent.ForkSession(ctx, &acp.ForkSessionRequest{SessionID: id, Cwd: r.Cwd,
+				AdditionalDirectories: r.AdditionalDirectories, MCPServers: r.MCPServers})
+			if err != nil {
+				return nil, err
+			}
+			r.SessionID = forked.ID()
+			return c.conn.Adopt(ctx, r)
+		})
 }
 
 // Rename sets the title of a session. It fails with acp.ErrUnsupported if the agent does not support it.
@@ -570,19 +532,14 @@ type Terminal struct {
 	ID      acp.TerminalID
 	Session acp.SessionID
 	Command string
-	Args    []string
-	Cwd     string // "" means that of the session
 	// Output is the end of the output, and Dropped the number of bytes before it.
 	Output  []byte
 	Dropped int
-	// Ended says that the command has ended, and Exit how. Released says that the agent has released the terminal.
-	Ended    bool
-	Exit     acp.WaitForTerminalExitResponse
-	Released bool
+	// Ended says that the command has ended, and Exit how.
+	Ended bool
+	Exit  acp.WaitForTerminalExitResponse
 	// Own says that it is a terminal of the agent's own, whose Command is a line. The agent may say anything of it.
 	Own bool
-	// Version is incremented with every change.
-	Version uint64
 }
 
 // How much of terminals is kept: bytes of the output of one and of all, and how many terminals.
@@ -621,7 +578,6 @@ func (t *terminals) change(session acp.SessionID, id acp.TerminalID, change func
 		term.Output = slices.Clone(term.Output[extra:])
 	}
 	t.bytes += len(term.Output) - before
-	term.Version++
 	t.forget()
 	t.mu.Unlock()
 	if t.changed != nil {
@@ -635,7 +591,6 @@ func (c *Client) showAgentTerminal(session acp.SessionID, meta acp.Meta) {
 	var info struct {
 		ID      acp.TerminalID `json:"terminal_id"`
 		Command string         `json:"command"`
-		Cwd     string         `json:"cwd"`
 	}
 	var output struct {
 		ID   acp.TerminalID `json:"terminal_id"`
@@ -648,7 +603,7 @@ func (c *Client) showAgentTerminal(session acp.SessionID, meta acp.Meta) {
 	}
 	if ok, err := meta.Get(plain.TerminalInfoKey, &info); ok && err == nil {
 		c.shown.changeAgents(session, info.ID, func(t *Terminal) { // what is left out is as before
-			t.Command, t.Cwd = cmp.Or(info.Command, t.Command), cmp.Or(info.Cwd, t.Cwd)
+			t.Command = cmp.Or(info.Command, t.Command)
 		})
 	}
 	if ok, err := meta.Get(plain.TerminalKey, &output); ok && err == nil {
@@ -656,7 +611,7 @@ func (c *Client) showAgentTerminal(session acp.SessionID, meta acp.Meta) {
 	}
 	if ok, err := meta.Get(plain.TerminalExitKey, &exit); ok && err == nil {
 		c.shown.changeAgents(session, exit.ID, func(t *Terminal) {
-			t.Ended, t.Released = true, true
+			t.Ended = true
 			if exit.Code != nil && *exit.Code >= 0 {
 				t.Exit.ExitCode = acp.Some(uint32(*exit.Code))
 			}
@@ -686,7 +641,7 @@ func (t *terminals) forget() {
 		return
 	}
 	t.order = slices.DeleteFunc(t.order, func(term *Terminal) bool {
-		if !term.Released && !term.Own || t.bytes <= maxAllOutput && len(t.byID) <= maxTerminals {
+		if !term.Ended && !term.Own || t.bytes <= maxAllOutput && len(t.byID) <= maxTerminals {
 			return false
 		}
 		t.bytes -= len(term.Output)
@@ -695,8 +650,8 @@ func (t *terminals) forget() {
 	})
 }
 
-// Terminal returns what is known of a terminal. It remains available after the agent has released it, until very many
-// others follow.
+// Terminal returns what is known of a terminal. It remains available after its command has ended, until very many others
+// follow.
 func (c *Client) Terminal(id acp.TerminalID) (Terminal, bool) {
 	c.shown.mu.Lock()
 	defer c.shown.mu.Unlock()
@@ -733,10 +688,10 @@ func (c *Client) root(session *acp.ClientSession) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s, key := c.ownerOf(session.ID()), rootKey{session.RPC(), session.ID()}
-	if s == nil || !s.own || c.rooted[key] {
+	if s == nil || s.cwd == c.opts.Cwd || c.rooted[key] {
 		return nil
 	}
-	if err := c.roots.SetSession(session, s.cwd, s.dirs...); err != nil {
+	if err := c.roots.SetSession(session, s.cwd, c.opts.Dirs...); err != nil {
 		return err
 	}
 	for other := range c.rooted { // of connections that are over
@@ -764,7 +719,7 @@ func (c *Client) registerTerminals(h *acp.ClientHandlers, approval *local.Approv
 		req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
 		res, err := release(ctx, session, req)
 		if err == nil {
-			c.shown.change(session.ID(), req.TerminalID, func(t *Terminal) { t.Ended, t.Released = true, true })
+			c.shown.change(session.ID(), req.TerminalID, func(t *Terminal) { t.Ended = true })
 		}
 		return res, err
 	}
@@ -779,9 +734,9 @@ func (c *Client) createTerminal(ctx context.Context, session *acp.ClientSession,
 	id := res.TerminalID
 	c.shown.change(session.ID(), id, func(t *Terminal) {
 		if t.Own { // the agent has used the id before
-			*t = Terminal{ID: id, Session: session.ID(), Version: t.Version}
+			*t = Terminal{ID: id, Session: session.ID()}
 		}
-		t.Command, t.Args, t.Cwd = req.Command, req.Args, req.Cwd.Value()
+		t.Command = req.Command
 	})
 	c.running.Go(func() {
 		exit, err := c.terminals.WaitForTerminalExit(c.life, session,

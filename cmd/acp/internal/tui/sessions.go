@@ -149,7 +149,7 @@ func (m *Model) forkChat(c *chat) tea.Cmd {
 	m.layers = nil
 	client := m.client
 	return m.tasks.cmd(func(ctx context.Context) tea.Msg {
-		s, err := client.Fork(ctx, c.id, &talk.SessionOptions{Cwd: c.session.Cwd()})
+		s, err := client.Fork(ctx, c.id, c.session.Cwd())
 		return openedMsg{s, "A copy of " + c.name(), err, nil}
 	})
 }
@@ -388,15 +388,14 @@ func (m *Model) openStored(id acp.SessionID, cwd string, history bool) tea.Cmd {
 // openSession opens a session, with its history if that is wanted and the agent can load it.
 func openSession(ctx context.Context, client *talk.Client, id acp.SessionID, cwd string, history bool) (*talk.Session,
 	string, error) {
-	o := &talk.SessionOptions{Cwd: cwd}
 	can := client.Capabilities()
 	load, resume := can.LoadSession, can.SessionCapabilities.Resume.Present()
 	switch {
 	case load && (history || !resume):
-		s, err := client.Load(ctx, id, o)
+		s, err := client.Load(ctx, id, cwd)
 		return s, "", err
 	case resume:
-		s, err := client.Resume(ctx, id, o)
+		s, err := client.Resume(ctx, id, cwd)
 		return s, "The session continues. The earlier conversation is not shown.", err
 	}
 	return nil, "", errors.New("the agent cannot open stored sessions")
@@ -427,7 +426,7 @@ func (m *Model) continueLast() tea.Cmd {
 		if err != nil && !errors.Is(err, acp.ErrUnsupported) {
 			return openedMsg{nil, "", err, (*Model).continueLast}
 		}
-		s, err := m.setUp(ctx)(client.NewSession(ctx, nil))
+		s, err := m.setUp(ctx)(client.NewSession(ctx, ""))
 		return openedMsg{s, "This directory has no session to continue: this is a new one.", err, (*Model).continueLast}
 	})
 }
