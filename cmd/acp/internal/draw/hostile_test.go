@@ -117,7 +117,7 @@ func drawn(t testing.TB, theme *Theme, text string, width int, use func(name str
 			tr := NewTranscript(&Options{Theme: theme, Width: width, Terminal: terminal, Unfolded: unfolded})
 			tr.Update(snapshot)
 			tr.Lines(20)
-			tr.Find(text, false)
+			tr.Find(text)
 			tr.Top()
 			tr.Next()
 			for range 50 {

@@ -46,7 +46,6 @@ type Transcript struct {
 	items    map[int]*itemParts
 	last     map[int]int // the last item of each turn
 	clock    uint64
-	kept     int // bytes of drawn lines
 
 	drawn int // the number of drawn parts, for tests
 }
@@ -69,7 +68,7 @@ func NewTranscript(opts *Options) *Transcript {
 // forget forgets everything about the items.
 func (t *Transcript) forget() {
 	t.folds, t.items, t.last = map[int]bool{}, map[int]*itemParts{}, map[int]int{}
-	t.follow, t.marked, t.kept = true, -1, 0
+	t.follow, t.marked = true, -1
 }
 
 // SetTheme changes the theme.
@@ -86,7 +85,6 @@ func (t *Transcript) undraw() {
 			ip.parts[i].lines = nil
 		}
 	}
-	t.kept = 0
 	if !t.follow {
 		n := len(t.lines(t.top.item, t.top.part))
 		t.top.line = min(int(t.within*float64(n)), max(n-1, 0))
@@ -154,7 +152,7 @@ func (t *Transcript) TerminalChanged(id acp.TerminalID) {
 		for _, content := range c.Call.Content {
 			if v, ok := content.Variant.(*acp.ToolCallContentTerminal); ok && v.TerminalID == id {
 				for i := range ip.parts {
-					t.drop(&ip.parts[i])
+					ip.parts[i].lines = nil
 				}
 			}
 		}
@@ -165,30 +163,14 @@ func (t *Transcript) TerminalChanged(id acp.TerminalID) {
 func (t *Transcript) Tick() {
 	for index, ip := range t.items {
 		for i := range ip.parts[len(ip.parts)-ip.footer:] {
-			t.drop(&ip.parts[len(ip.parts)-1-i])
+			ip.parts[len(ip.parts)-1-i].lines = nil
 		}
 		if item := t.snapshot.Item(index); item != nil && len(ip.parts) > 0 {
 			if c, ok := item.Variant.(*view.ToolCall); ok && !Ended(c) {
-				t.drop(&ip.parts[0])
+				ip.parts[0].lines = nil
 			}
 		}
 	}
-}
-
-func (t *Transcript) drop(p *part) {
-	t.kept -= linesSize(p.lines)
-	p.lines = nil
-}
-
-func linesSize(lines []line) int {
-	n := 0
-	for _, l := range lines {
-		n += 32
-		for _, s := range l {
-			n += 32 + len(s.text)
-		}
-	}
-	return n
 }
 
 // unfolded reports whether an item is unfolded.
@@ -248,7 +230,6 @@ func (t *Transcript) lines(index, number int) []line {
 		if len(p.lines) == gap {
 			p.lines = p.lines[:0] // an empty part needs no separation
 		}
-		t.kept += linesSize(p.lines)
 	}
 	return p.lines
 }
@@ -276,17 +257,8 @@ func (t *Transcript) compact(item *view.Item) bool {
 	return false
 }
 
-// maxKept is about how many bytes of drawn lines are kept. maxItems is the number of items whose parts are kept.
-const (
-	maxKept  = 8 << 20
-	maxItems = 2000
-)
-
-// sweep discards what is not visible if too much is kept. The count of bytes is an estimate that is never too low.
+// sweep discards what is far from the visible part: what was not drawn or passed for the last frame.
 func (t *Transcript) sweep() {
-	if t.kept <= maxKept && len(t.items) <= maxItems {
-		return
-	}
 	for index, ip := range t.items {
 		seen := false
 		for i := range ip.parts {
@@ -298,17 +270,6 @@ func (t *Transcript) sweep() {
 		}
 		if !seen {
 			delete(t.items, index)
-		}
-	}
-	t.count()
-}
-
-// count counts the bytes of drawn lines.
-func (t *Transcript) count() {
-	t.kept = 0
-	for _, ip := range t.items {
-		for i := range ip.parts {
-			t.kept += linesSize(ip.parts[i].lines)
 		}
 	}
 }
@@ -589,26 +550,22 @@ func (t *Transcript) ToggleAll() {
 	t.follow = t.follow || follow
 }
 
-// Find marks the next item that contains a text, beginning at the marked item, or at the end if none is marked, and
+// Find marks the previous item that contains a text, beginning at the marked item, or at the end if none is marked, and
 // makes the text visible. It ignores case, and continues at the other end. It reports whether there is one.
-func (t *Transcript) Find(text string, backwards bool) bool {
+func (t *Transcript) Find(text string) bool {
 	found := strings.ToLower(clean(text))
 	if found == "" {
 		return false
 	}
-	first, count := t.snapshot.First(), t.snapshot.End()-t.snapshot.First()
-	step, from := 1, t.marked
-	if backwards {
-		step = -1
+	first, end := t.snapshot.First(), t.snapshot.End()
+	index := t.marked
+	if index < 0 {
+		index = end
 	}
-	if from < 0 {
-		from = t.snapshot.End() - 1
-		if backwards {
-			from++
+	for range end - first {
+		if index--; index < first {
+			index = end - 1
 		}
-	}
-	for i := 1; i <= count; i++ {
-		index := first + ((from-first+i*step)%count+count)%count
 		item := t.snapshot.Item(index)
 		if item == nil || !strings.Contains(strings.ToLower(searched(item)), found) {
 			continue

@@ -297,7 +297,7 @@ func TestFind(t *testing.T) {
 	tr.View(10)
 	var found []int
 	for range 3 {
-		if !tr.Find("needle", true) {
+		if !tr.Find("needle") {
 			t.Fatal("not found")
 		}
 		found = append(found, tr.Marked().Index)
@@ -308,10 +308,7 @@ func TestFind(t *testing.T) {
 	if fmt.Sprint(found) != "[61 21 61]" {
 		t.Errorf("found in %v", found)
 	}
-	if !tr.Find("Message 4", false) || tr.Marked().Index != 80 {
-		t.Errorf("forwards: item %d", tr.Marked().Index)
-	}
-	if tr.Find("no such text", false) {
+	if tr.Find("no such text") {
 		t.Error("what there is not is found")
 	}
 }
@@ -394,11 +391,8 @@ func TestLarge(t *testing.T) {
 		tr.View(50)
 		lines += 50
 	}
-	if len(tr.items) > maxItems+100 {
+	if len(tr.items) > 200 {
 		t.Errorf("%d items are remembered", len(tr.items))
-	}
-	if tr.count(); tr.kept > 2*maxKept {
-		t.Errorf("%d bytes of lines are kept", tr.kept)
 	}
 	used := heap() - before
 	t.Logf("%d lines were looked at, %.1f MiB are used", lines, float64(used)/(1<<20))

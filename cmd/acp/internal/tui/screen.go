@@ -605,7 +605,7 @@ func (m *Model) bottom(c *chat) tea.Cmd {
 func (m *Model) find(c *chat) tea.Cmd {
 	m.push(newLine("Find (again: the previous item)", c.lastSearch, func(m *Model, text string) tea.Cmd {
 		c.lastSearch = text
-		if !c.draw.Find(text, true) && text != "" {
+		if !c.draw.Find(text) && text != "" {
 			m.tell(c.id, "Not found: "+text)
 		}
 		return nil
