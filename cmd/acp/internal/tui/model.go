@@ -316,7 +316,7 @@ func (m *Model) newSession() tea.Cmd {
 	m.tell("", "Opening a session…")
 	client := m.client
 	return m.tasks.cmd(func(ctx context.Context) tea.Msg {
-		s, err := m.setUp(ctx)(client.NewSession(ctx, nil))
+		s, err := m.setUp(ctx)(client.NewSession(ctx, ""))
 		return openedMsg{s, "", err, (*Model).newSession}
 	})
 }
@@ -606,16 +606,14 @@ func (c *clients) close() (err error) {
 
 // chat is an open session.
 type chat struct {
-	session     *talk.Session
-	id          acp.SessionID
-	snapshot    *view.Snapshot
-	draw        *draw.Transcript
-	times       *times
-	editor      *editor
-	queue       []*prompt  // prompts that wait for the end of the turn
-	title       string     // given by the user
-	firstPrompt *view.Item // the first prompt of the user; nil if there is none up to searched
-	searched    *view.Snapshot
+	session  *talk.Session
+	id       acp.SessionID
+	snapshot *view.Snapshot
+	draw     *draw.Transcript
+	times    *times
+	editor   *editor
+	queue    []*prompt // prompts that wait for the end of the turn
+	title    string    // given by the user
 
 	cancel        context.CancelFunc // of the turn in progress; nil if there is none
 	cancelled     bool               // whether the turn in progress was cancelled
@@ -766,30 +764,15 @@ func (c *chat) name() string {
 	return cmp.Or(c.firstSaid(), "New session")
 }
 
-// firstSaid returns the first line of the user's first prompt, or "". It is called for each frame, so it does not
-// search items again.
+// firstSaid returns the first line of the user's first prompt, or "".
 func (c *chat) firstSaid() string {
-	since := c.searched
-	if !c.snapshot.SameHistory(since) {
-		since, c.firstPrompt = nil, nil
-	}
-	c.searched = c.snapshot
-	if c.firstPrompt == nil {
-		for item := range c.snapshot.Changed(since) {
-			if message, ok := item.Variant.(*view.Message); ok && message.Role == view.User {
-				c.firstPrompt = item
-				break
-			}
+	for item := range c.snapshot.Items() {
+		if message, ok := item.Variant.(*view.Message); ok && message.Role == view.User {
+			first, _, _ := strings.Cut(strings.TrimSpace(message.Text()), "\n")
+			return clean(first)
 		}
 	}
-	if c.firstPrompt == nil {
-		return ""
-	}
-	if now := c.snapshot.Item(c.firstPrompt.Index); now != nil { // it may have grown, or have been dropped
-		c.firstPrompt = now
-	}
-	first, _, _ := strings.Cut(strings.TrimSpace(c.firstPrompt.Variant.(*view.Message).Text()), "\n")
-	return clean(first)
+	return ""
 }
 
 // say sends a prompt, or queues it until the end of the turn.
