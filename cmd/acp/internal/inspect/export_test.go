@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -75,9 +76,13 @@ func TestTimesInOrder(t *testing.T) {
 	}
 	both.Wait()
 	s.happens(recording.Entry{Kind: recording.KindEnd, End: &recording.End{}}, false)
-	if all, err := recording.ReadAll(s.recording()); err != nil || len(all.Messages()) != 4000 {
-		t.Errorf("the recording: %v", err)
-	}
+	must.Do(t, s.reading(func(text *io.SectionReader) error {
+		all, err := recording.ReadAll(text)
+		if err == nil && len(all.Messages()) != 4000 {
+			t.Errorf("the recording has %d messages", len(all.Messages()))
+		}
+		return err
+	}))
 }
 
 // Conversations in version 2 are shown like those in version 1.

@@ -95,7 +95,9 @@ func (in *Inspection) Close() error {
 	in.running.Wait()
 	err := in.logFile.Close()
 	for _, s := range sources {
-		err = errors.Join(err, s.spool.Close())
+		if closed := s.spool.Close(); !errors.Is(closed, os.ErrClosed) {
+			err = errors.Join(err, closed)
+		}
 	}
 	return errors.Join(err, os.RemoveAll(in.dir))
 }
@@ -123,7 +125,7 @@ func (in *Inspection) source(o sourceOptions) (*source, error) {
 	if !in.options.NoMask && !o.header.Masked {
 		o.masker = recording.NewMasker()
 	}
-	file, err := newSpool(filepath.Join(in.dir, id+".jsonl"))
+	file, err := os.OpenFile(filepath.Join(in.dir, id+".jsonl"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -193,11 +195,12 @@ func (in *Inspection) read(o sourceOptions, r *recording.Reader) error {
 	for {
 		e, err := r.Read()
 		if err != nil && s != nil {
-			if err != io.EOF {
+			whole := errors.Is(err, io.EOF) // also the end of a tap that was killed
+			if !whole {
 				s.add(&recording.Entry{Err: err})
 			}
-			s.end(err != io.EOF)
-			if messages == 0 && err == io.EOF {
+			s.end(!whole)
+			if messages == 0 && whole {
 				return fmt.Errorf("%s: %w", name, ErrNoMessages)
 			}
 			return nil

@@ -277,7 +277,7 @@ func (l *live) setAnswers(a *answers) error {
 	l.mu.Lock()
 	l.answers = *a
 	l.mu.Unlock()
-	l.source.changed()
+	l.source.log.touch()
 	return nil
 }
 

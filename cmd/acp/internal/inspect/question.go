@@ -48,7 +48,7 @@ func (s *source) decide(ctx context.Context, at shown,
 			s.questions[at.row] = q
 		}
 		s.mu.Unlock()
-		s.changed()
+		s.log.touch()
 	}
 	set(q)
 	defer set(nil)

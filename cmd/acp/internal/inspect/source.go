@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -30,14 +31,15 @@ type source struct {
 	log   *eventLog
 
 	mu            sync.Mutex
-	spool         *spool // a recording
-	size          int64  // of the spool
+	path          string   // of its recording
+	spool         *os.File // the recording, while it is written
+	size          int64    // of the recording
 	writer        *recording.Writer
 	masker        *recording.Masker // nil if the lines are masked already, or shall not be
 	masked        bool
 	date, began   time.Time
 	last          time.Time // of an entry
-	offsets       []int64   // of the rows in the spool, by n-1; -1 for those that are not in it
+	offsets       []int64   // of the rows in the recording, by n-1; -1 for those that are not in it
 	lines         recording.Lines
 	judge         *conformance.Judge
 	joiner        *show.Joiner
@@ -50,10 +52,7 @@ type source struct {
 	unanswered    map[int]bool      // n of requests
 	questions     map[int]*question // by n, of an agent that is talked to
 	open, cut     bool
-	version       uint64          // of the state
-	cached        json.RawMessage // the state
-	cachedAt      uint64
-	err           error           // of the spool
+	err           error           // of writing the recording
 	answering     func() *answers // of an agent that is talked to
 	over          map[string]int  // by session: n of the message that ended its last turn
 	allOver       int             // the same for those that over has no room for
@@ -71,9 +70,9 @@ type sourceOptions struct {
 }
 
 // newSource begins a source, with its recording in a file.
-func newSource(id string, file *spool, log *eventLog, o sourceOptions) (*source, error) {
+func newSource(id string, file *os.File, log *eventLog, o sourceOptions) (*source, error) {
 	s := &source{
-		id: id, kind: o.kind, name: o.name, lanes: o.lanes, log: log, spool: file, masker: o.masker,
+		id: id, kind: o.kind, name: o.name, lanes: o.lanes, log: log, path: file.Name(), spool: file, masker: o.masker,
 		masked: o.masker != nil || o.header.Masked,
 		date:   o.header.Date, judge: conformance.NewJudge(nil, nil), joiner: show.NewJoiner(), stats: show.NewStats(),
 		unanswered: map[int]bool{}, questions: map[int]*question{}, over: map[string]int{}, open: true,
@@ -103,7 +102,7 @@ func newSource(id string, file *spool, log *eventLog, o sourceOptions) (*source,
 	return s, nil
 }
 
-// spoolWriter counts what is written to the spool.
+// spoolWriter counts what is written to the recording.
 type spoolWriter struct{ s *source }
 
 func (w spoolWriter) Write(b []byte) (int, error) {
@@ -162,7 +161,6 @@ func (s *source) put(e *recording.Entry, auto bool) (n int) {
 		at = -1
 	}
 	s.offsets = append(s.offsets, at)
-	s.version++
 	switch e.Kind {
 	case recording.KindMessage:
 		s.addMessage(row, e, line)
@@ -211,7 +209,6 @@ func (s *source) problem(row *rowEvent, e *recording.Entry) {
 		}
 	}
 	s.offsets = append(s.offsets, at)
-	s.version++
 }
 
 // lane returns the name of a side.
@@ -337,14 +334,17 @@ func (s *source) finish() {
 	}
 	s.open = false
 	clear(s.questions)
-	s.version++
 	if !s.cut {
 		for _, f := range s.judge.End() {
 			s.log.add(&lateEvent{Is: "late", Source: s.id, N: s.lines.Of(f.Number), Finding: s.finding(&f)})
 		}
 	}
-	if err := s.spool.Close(); err != nil && s.err == nil {
-		s.err = err
+	// A recording that is read may have more connections than the system allows open files. To an agent that is talked to,
+	// something may still be sent.
+	if s.kind != "agent" {
+		if err := s.spool.Close(); err != nil && s.err == nil {
+			s.err = err
+		}
 	}
 	s.log.touch()
 }
@@ -368,9 +368,6 @@ func (s *source) flush() {
 func (s *source) state() (json.RawMessage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cached != nil && s.cachedAt == s.version {
-		return s.cached, nil
-	}
 	state := sourceState{
 		Source: s.id, Open: s.open, Rows: len(s.offsets), Messages: s.lines.Count(), Findings: s.findings,
 		Unanswered: slices.Sorted(maps.Keys(s.unanswered)),
@@ -380,17 +377,7 @@ func (s *source) state() (json.RawMessage, error) {
 	if s.answering != nil {
 		state.Answers = s.answering()
 	}
-	text, err := json.Marshal(state)
-	s.cached, s.cachedAt = text, s.version
-	return text, err
-}
-
-// changed says that the state has changed.
-func (s *source) changed() {
-	s.mu.Lock()
-	s.version++
-	s.mu.Unlock()
-	s.log.touch()
+	return json.Marshal(state)
 }
 
 var errNoRow = errors.New("there is no such row")
@@ -411,13 +398,16 @@ func (s *source) line(n int) ([]byte, error) {
 	}
 	s.mu.Unlock()
 	text := make([]byte, to-from)
-	if _, err := s.spool.ReadAt(text, from); err != nil {
+	if err := s.reading(func(all *io.SectionReader) error {
+		_, err := all.ReadAt(text, from)
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	return spooled(text)
 }
 
-// spooled returns what a line of the spool has recorded.
+// spooled returns what a line of the recording has recorded.
 func spooled(text []byte) ([]byte, error) {
 	var entry struct {
 		Raw, Bytes          *string
@@ -439,11 +429,16 @@ func spooled(text []byte) ([]byte, error) {
 	return nil, errNoRow
 }
 
-// recording returns a reader of the recording as far as it has been written.
-func (s *source) recording() *io.SectionReader {
+// reading reads the recording as far as it has been written.
+func (s *source) reading(read func(*io.SectionReader) error) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return io.NewSectionReader(s.spool, 0, s.size)
+	size := s.size
+	s.mu.Unlock()
+	file, err := os.Open(s.path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(read(io.NewSectionReader(file, 0, size)), file.Close())
 }
 
 // endText describes the end of a connection.

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"bufio"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -19,21 +18,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coder/websocket"
+
 	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/internal/wholefile"
 )
 
 // A tap is the command of an editor's agent. It starts the agent, passes on everything, and sends a recording of it to
-// the inspection, whose address and secret are in a file that only the user can read. It opens an HTTP connection,
-// on which each side proves that it knows the secret, and which then carries the recording.
+// the inspection, whose address and secret are in a file that only the user can read. It opens a WebSocket, on which
+// each side proves that it knows the secret, and which then carries the recording.
 
 const (
-	tapPath     = "/tap"
-	tapProtocol = "acp-recording"
-	tapHeader   = "Acp-Inspect-Proof"
-	greetTime   = 2 * time.Second  // for the start, for which the editor waits
-	tapTime     = 10 * time.Second // for each write
+	tapPath   = "/tap"
+	tapHeader = "Acp-Inspect-Proof"
+	greetTime = 2 * time.Second  // for the start, for which the editor waits
+	tapTime   = 10 * time.Second // for each write
 )
 
 // TapFile is the content of the file that taps read.
@@ -89,41 +89,26 @@ func DialTap(path string) (io.WriteCloser, error) {
 	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
 		return nil, fmt.Errorf("%s: %q is not an address of this machine", path, f.Address)
 	}
-	conn, err := net.DialTimeout("tcp", f.Address, greetTime)
-	if err != nil {
-		return nil, err
-	}
-	if err := greet(conn, &f); err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	return &tapConn{conn}, nil
+	return greet(&f)
 }
 
 // greet opens the connection, and requires that the other side knows the secret.
-func greet(conn net.Conn, f *TapFile) error {
-	if err := conn.SetDeadline(time.Now().Add(greetTime)); err != nil {
-		return err
-	}
+func greet(f *TapFile) (io.WriteCloser, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), greetTime)
+	defer cancel()
 	nonce := rand.Text()
-	r, err := http.NewRequest(http.MethodGet, "http://"+f.Address+tapPath, nil)
-	if err != nil {
-		return err
+	header := http.Header{tapHeader: {nonce + "." + proof(f.Secret, "tap", nonce)}}
+	conn, answer, err := websocket.Dial(ctx, "ws://"+f.Address+tapPath, &websocket.DialOptions{HTTPHeader: header})
+	if answer == nil {
+		return nil, err
 	}
-	r.Header.Set("Connection", "Upgrade")
-	r.Header.Set("Upgrade", tapProtocol)
-	r.Header.Set(tapHeader, nonce+"."+proof(f.Secret, "tap", nonce))
-	if err := r.Write(conn); err != nil {
-		return err
+	if err == nil && hmac.Equal([]byte(answer.Header.Get(tapHeader)), []byte(proof(f.Secret, "inspection", nonce))) {
+		return &tapConn{websocket.NetConn(context.Background(), conn, websocket.MessageBinary)}, nil
 	}
-	answer, err := http.ReadResponse(bufio.NewReaderSize(conn, 16), r) // the inspection sends nothing after this
-	if err != nil {
-		return err
+	if conn != nil {
+		_ = conn.CloseNow() // it is someone else's
 	}
-	if answer.StatusCode != http.StatusSwitchingProtocols ||
-		!hmac.Equal([]byte(answer.Header.Get(tapHeader)), []byte(proof(f.Secret, "inspection", nonce))) {
-		return fmt.Errorf("no acp inspect is listening at %s (%s)", f.Address, answer.Status)
-	}
-	return conn.SetDeadline(time.Time{})
+	return nil, fmt.Errorf("no acp inspect is listening at %s (%s)", f.Address, answer.Status)
 }
 
 // proof returns what only those who know the secret can tell about a nonce.
@@ -148,14 +133,8 @@ func (c *tapConn) Close() error { return c.conn.Close() }
 // serveTap serves the connection of a tap.
 func (s *Server) serveTap(w http.ResponseWriter, r *http.Request) {
 	nonce, given, _ := strings.Cut(r.Header.Get(tapHeader), ".")
-	if s.tap == "" || r.Header.Get("Upgrade") != tapProtocol || r.Header.Get("Origin") != "" ||
-		!hmac.Equal([]byte(given), []byte(proof(s.tap, "tap", nonce))) {
+	if s.tap == "" || r.Header.Get("Origin") != "" || !hmac.Equal([]byte(given), []byte(proof(s.tap, "tap", nonce))) {
 		http.Error(w, "acp inspect: not a tap", http.StatusForbidden)
-		return
-	}
-	hijacker, ok := w.(http.Hijacker)
-	if !ok {
-		http.Error(w, "acp inspect: this connection cannot be a tap", http.StatusInternalServerError)
 		return
 	}
 	if !s.in.enter() {
@@ -164,14 +143,13 @@ func (s *Server) serveTap(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.in.running.Done()
 	s.forget(connOf(r))
-	conn, buffered, err := hijacker.Hijack()
+	w.Header().Set(tapHeader, proof(s.tap, "inspection", nonce))
+	conn, err := websocket.Accept(w, r, nil)
 	if err != nil {
-		return // the connection is lost
+		return // Accept has answered
 	}
-	defer conn.Close()
-	defer context.AfterFunc(s.in.context, func() { _ = conn.Close() })() // its reader ends
-	fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n%s: %s\r\n\r\n",
-		tapProtocol, tapHeader, proof(s.tap, "inspection", nonce)) // reading fails if this does
+	defer conn.CloseNow()
 	// What the tap has not sent is a gap in the source; there is no one else to tell.
-	_ = s.in.read(sourceOptions{kind: "tap"}, recording.NewReader(buffered, nil))
+	_ = s.in.read(sourceOptions{kind: "tap"},
+		recording.NewReader(websocket.NetConn(s.in.context, conn, websocket.MessageBinary), nil))
 }
