@@ -178,16 +178,14 @@ func (r *Resolver) resolve(ctx context.Context, name string) (*Agent, error) {
 		if err := config.CheckURL(name); err != nil {
 			return nil, err
 		}
-		s := &r.Config.Settings
-		return r.at("", name, s.AllowInsecure, Credentials{s.TokenFile, s.TokenEnv, s.HeaderFile, s.HeaderEnv})
+		return r.at("", name, &r.Config.Settings)
 	}
 	if own := r.Config.File.Agents[name]; own != nil {
 		switch {
 		case own.Command != nil:
 			return r.started(name, own.Command), nil
 		case own.URL != "":
-			return r.at(name, own.URL, own.AllowInsecure,
-				Credentials{own.TokenFile, own.TokenEnv, own.HeaderFile, own.HeaderEnv})
+			return r.at(name, own.URL, &own.Sent)
 		}
 		installed, err := r.Registry.Find(own.Registry)
 		if errors.Is(err, registry.ErrNotInstalled) || r.release(installed, err) {
@@ -226,8 +224,9 @@ func (r *Resolver) ofRegistry(name string, installed *registry.Installed) *Agent
 	return a
 }
 
-// at returns an agent at a URL.
-func (r *Resolver) at(name, address string, insecure bool, send Credentials) (*Agent, error) {
+// at returns an agent at a URL, to which s says what is sent.
+func (r *Resolver) at(name, address string, s *config.Settings) (*Agent, error) {
+	send := Credentials{s.TokenFile, s.TokenEnv, s.HeaderFile, s.HeaderEnv}
 	if err := send.Check(); err != nil {
 		return nil, err
 	}
@@ -240,7 +239,7 @@ func (r *Resolver) at(name, address string, insecure bool, send Credentials) (*A
 	}
 	transport := remote.Dial(address, &remote.DialOptions{
 		Header:        func(context.Context) (http.Header, error) { return send.Header() },
-		AllowInsecure: insecure, Resume: true, Logger: r.Logger,
+		AllowInsecure: s.AllowInsecure, Resume: true, Logger: r.Logger,
 	})
 	// Each Connect opens a separate connection.
 	return &Agent{Name: name, URL: address,

@@ -138,16 +138,16 @@ func (cfg *Config) For(own *Agent) Settings {
 // values are sent to agents at URLs.
 func (cfg *Config) Environ() []string {
 	var secret []string
-	add := func(token string, headers []string) {
-		secret = append(secret, token)
-		for _, pair := range headers {
+	add := func(s *Settings) {
+		secret = append(secret, s.TokenEnv)
+		for _, pair := range s.HeaderEnv {
 			_, variable, _ := strings.Cut(pair, "=")
 			secret = append(secret, variable)
 		}
 	}
-	add(cfg.TokenEnv, cfg.HeaderEnv)
+	add(&cfg.Settings)
 	for _, a := range cfg.File.Agents {
-		add(a.TokenEnv, a.HeaderEnv)
+		add(&a.Sent)
 	}
 	return slices.DeleteFunc(os.Environ(), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")

@@ -52,11 +52,9 @@ type Agent struct {
 	Name string
 	// Command is how the agent is started; nil for the others.
 	Command *launch.Command
-	// URL is the agent's URL. The other fields say what is sent with every request; see Settings.
-	URL                             string
-	TokenFile, TokenEnv, HeaderFile string
-	HeaderEnv                       []string
-	AllowInsecure                   bool
+	// URL is the agent's URL. Sent has the settings that say what is sent with every request to it, and no others.
+	URL  string
+	Sent Settings
 	// Registry is the agent's id in the registry.
 	Registry string
 
@@ -321,7 +319,8 @@ func (f *File) agent(name, path string, table map[string]any) (*Agent, error) {
 
 // set sets the field of a key.
 func (a *Agent) set(key string, v any) (err error) {
-	if row := Find(key); row != nil && row.Each {
+	row := Find(key)
+	if row != nil && row.Each {
 		if a.settings == nil {
 			a.settings = map[string]any{}
 		}
@@ -329,8 +328,10 @@ func (a *Agent) set(key string, v any) (err error) {
 		return row.set(row.field(&Settings{}), v)
 	}
 	text, isText := v.(string)
-	switch key {
-	case "command":
+	switch {
+	case isText && text == "":
+		return errors.New("the text is empty")
+	case key == "command":
 		words, err := stringsOf(v)
 		if err != nil {
 			return err
@@ -343,45 +344,23 @@ func (a *Agent) set(key string, v any) (err error) {
 			// A program in the directory where acp is started may be someone else's.
 			return errors.New("expected the name of a program in PATH, or an absolute path")
 		}
-		return nil
-	case "env":
+	case key == "env":
 		a.Command.Env, err = variables(v)
-		return err
-	case "header-env":
-		a.HeaderEnv, err = stringsOf(v)
-		return err
-	case "allow-insecure":
-		insecure, ok := v.(bool)
-		if !ok {
-			return wrongType("true or false", v)
-		}
-		a.AllowInsecure = insecure
-		return nil
-	}
-	if !isText {
+	case slices.Contains([]string{"dir", "url", "registry"}, key) && !isText:
 		return wrongType("a string", v)
-	}
-	if text == "" {
-		return errors.New("the text is empty")
-	}
-	switch key {
-	case "dir":
+	case key == "dir":
 		if a.Command.Dir = expand(text); !filepath.IsAbs(a.Command.Dir) {
 			return errors.New("expected an absolute path")
 		}
-	case "url":
+	case key == "url":
 		a.URL = text
 		return CheckURL(text)
-	case "registry":
+	case key == "registry":
 		a.Registry = text
-	case "token-file":
-		a.TokenFile = expand(text)
-	case "token-env":
-		a.TokenEnv = text
-	case "header-file":
-		a.HeaderFile = expand(text)
+	default:
+		return row.set(row.field(&a.Sent), v)
 	}
-	return nil
+	return err
 }
 
 // variables reads a table of environment variables.

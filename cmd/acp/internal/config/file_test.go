@@ -38,7 +38,7 @@ claude = { registry = "claude-code-acp" }
 	must.Do(t, err)
 	want := map[string]*Agent{
 		"mine":   {Name: "mine", Command: &launch.Command{Program: filepath.Join(home, "bin", "my-agent"), Args: []string{"--acp"}, Env: map[string]string{"KEY": "v"}, Dir: filepath.Join(home, "work")}},
-		"far":    {Name: "far", URL: "wss://agent.example/acp", TokenFile: filepath.Join(home, "token")},
+		"far":    {Name: "far", URL: "wss://agent.example/acp", Sent: Settings{TokenFile: filepath.Join(home, "token")}},
 		"claude": {Name: "claude", Registry: "claude-code-acp"},
 	}
 	if !reflect.DeepEqual(f.Agents, want) {
