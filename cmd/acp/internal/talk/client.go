@@ -149,9 +149,9 @@ type Client struct {
 	asking      atomic.Int64                           // questions to the user
 	heard       atomic.Int64                           // the time of the agent's last line, or when a step began
 	restarting  atomic.Bool                            // the next connection is wanted, even with NoReconnect
-	recorder    recorder
 
 	mu       sync.Mutex
+	failed   error             // why the recording is not complete
 	alive    context.Context   // ends when reading from the current connection ends; nil before the first one
 	process  *exec.Cmd         // the running process of the current connection, or nil
 	logins   []json.RawMessage // the login methods in the latest response to initialize
@@ -234,7 +234,6 @@ func Open(ctx context.Context, opts *Options) (_ *Client, err error) {
 		return nil, err
 	}
 	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
-	c.recorder = recorder{client: c}
 	c.initialized.Store(new(acp.InitializeResponse))
 	backoff := time.Duration(0) // default
 	if o.NoReconnect {
@@ -253,7 +252,7 @@ func Open(ctx context.Context, opts *Options) (_ *Client, err error) {
 	stop()
 	if err != nil {
 		c.end()
-		errs := errors.Join(c.closeLocal(), c.recorder.finish())
+		errs := c.closeLocal()
 		c.running.Wait()
 		return nil, errors.Join(c.startError(err), errs)
 	}
@@ -427,20 +426,22 @@ func (c *Client) Kill() error {
 func (c *Client) Close() error {
 	c.closing.Do(func() {
 		c.end()
-		err := c.conn.Close()
-		err = errors.Join(err, c.closeLocal())
+		c.closed = errors.Join(c.conn.Close(), c.closeLocal())
 		c.running.Wait()
-		c.closed = errors.Join(err, c.recorder.finish())
 	})
 	return c.closed
 }
 
-// closeLocal ends the services that are offered to the agent.
+// closeLocal ends the services that are offered to the agent, after its connection. The error says, too, whether the
+// recording is complete.
 func (c *Client) closeLocal() (err error) {
 	if c.terminals != nil {
 		err = c.terminals.Close()
 	}
-	return errors.Join(err, c.roots.Close())
+	err = errors.Join(err, c.roots.Close())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return errors.Join(err, c.failed)
 }
 
 // agentConn returns the connection, for calls outside of sessions.
@@ -527,17 +528,9 @@ func (c *Client) notify(_ context.Context, e reconnect.Event) {
 // maxLine is the maximum length of a reported line of standard error.
 const maxLine = 16 << 10
 
-// recorder writes the recordings of a Client, one for each connection.
-type recorder struct {
-	client *Client
-
-	mu     sync.Mutex
-	failed error
-}
-
-// begin begins a recording; it returns nil if nothing is recorded.
-func (r *recorder) begin() *recording.Writer {
-	o := &r.client.opts
+// record begins the recording of a connection; it returns nil if nothing is recorded.
+func (c *Client) record() *recording.Writer {
+	o := &c.opts
 	if o.Record == nil {
 		return nil
 	}
@@ -551,29 +544,24 @@ func (r *recorder) begin() *recording.Writer {
 	}
 	w, err := recording.NewWriter(o.Record, header, masker)
 	if err != nil {
-		r.fail(err)
+		c.notRecorded(err)
 		return nil
 	}
 	return w
 }
 
-// fail reports once that the recording is not complete. The conversation continues.
-func (r *recorder) fail(err error) {
-	r.mu.Lock()
-	first := r.failed == nil
+// notRecorded reports once that the recording is not complete. The conversation continues.
+func (c *Client) notRecorded(err error) {
+	err = fmt.Errorf("the recording is not complete: %w", err)
+	c.mu.Lock()
+	first := c.failed == nil
 	if first {
-		r.failed = fmt.Errorf("the recording is not complete: %w", err)
+		c.failed = err
 	}
-	r.mu.Unlock()
+	c.mu.Unlock()
 	if first {
-		r.client.event(Event{Kind: Warning, Err: r.failed})
+		c.event(Event{Kind: Warning, Err: err})
 	}
-}
-
-func (r *recorder) finish() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.failed
 }
 
 // tapped is a transport whose lines are recorded and judged.
@@ -589,7 +577,7 @@ func (t *tapped) Connect(ctx context.Context) (rpc.Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{client: t.client, process: t.process, writer: t.client.recorder.begin()}
+	w := &wire{client: t.client, process: t.process, writer: t.client.record()}
 	var alive context.Context
 	alive, w.dead = context.WithCancelCause(context.Background())
 	t.client.mu.Lock()
@@ -664,7 +652,7 @@ func (w *wire) pass(d conformance.Direction, line []byte) {
 	m := conformance.Message{Direction: d, Line: line}
 	if w.writer != nil {
 		if err := w.writer.Message(m); err != nil {
-			w.client.recorder.fail(err)
+			w.client.notRecorded(err)
 			w.writer = nil
 		}
 	}
@@ -706,7 +694,7 @@ func (w *wire) end() {
 		}
 		end.Closed = w.closed
 		if err := w.writer.Write(&recording.Entry{Kind: recording.KindEnd, End: end}); err != nil {
-			w.client.recorder.fail(err)
+			w.client.notRecorded(err)
 		}
 	}
 	if w.judge != nil {

@@ -157,10 +157,7 @@ func (m *Model) keep(p prompt) tea.Cmd {
 	})
 }
 
-// earlierMsg has the prompts of earlier runs.
-type earlierMsg []history.Prompt
-
-// earlier reads the prompts of earlier runs.
+// earlier inserts the prompts of earlier runs before those of this one.
 func (m *Model) earlier() tea.Cmd {
 	if m.opts.Prompts == nil {
 		return nil
@@ -170,20 +167,18 @@ func (m *Model) earlier() tea.Cmd {
 		if err != nil {
 			return eventMsg{Kind: talk.Warning, Err: fmt.Errorf("the prompts of earlier runs cannot be read: %w", err)}
 		}
-		return earlierMsg(prompts)
+		return doMsg(func(m *Model) tea.Cmd {
+			all := sentPrompts{}
+			for _, p := range prompts {
+				all.add(prompt{p.Text, p.Pasted})
+			}
+			for _, p := range m.history {
+				all.add(p)
+			}
+			m.history = all
+			return nil
+		})
 	})
-}
-
-// readEarlier inserts the prompts of earlier runs before those of this one.
-func (m *Model) readEarlier(prompts []history.Prompt) {
-	all := sentPrompts{}
-	for _, p := range prompts {
-		all.add(prompt{p.Text, p.Pasted})
-	}
-	for _, p := range m.history {
-		all.add(p)
-	}
-	m.history = all
 }
 
 // take removes the prompt from the editor and returns it.
@@ -376,9 +371,6 @@ type files struct {
 	at    time.Time
 }
 
-// filesMsg has the result of a search for files.
-type filesMsg files
-
 // maxFiles is how many files of a directory are offered, and filesAge the age at which the list is renewed.
 const (
 	maxFiles = 20_000
@@ -392,8 +384,15 @@ func (m *Model) filesOf(dir string) []item {
 			m.files = files{dir: dir}
 		}
 		m.files.at = m.now()
-		find := m.tasks.cmd(func(ctx context.Context) tea.Msg { return filesMsg(findFiles(ctx, dir, m.now())) })
-		m.pending = append(m.pending, find)
+		now := m.now()
+		m.pending = append(m.pending, m.tasks.cmd(func(ctx context.Context) tea.Msg {
+			found := findFiles(ctx, dir, now)
+			return doMsg(func(m *Model) tea.Cmd {
+				m.files = found
+				m.editor().complete(m)
+				return nil
+			})
+		}))
 	}
 	return m.files.items
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"reflect"
 	"runtime"
 	"sync"
 	"time"
@@ -42,6 +43,16 @@ func (t *tasks) begin() bool {
 	return !t.ended
 }
 
+// start runs a task in a goroutine.
+func (t *tasks) start(f func(ctx context.Context)) {
+	if t.begin() {
+		go func() {
+			defer t.running.Done()
+			f(t.ctx)
+		}()
+	}
+}
+
 // end ends all tasks and waits for them.
 func (t *tasks) end() {
 	t.mu.Lock()
@@ -60,6 +71,16 @@ func (t *tasks) cmd(f func(ctx context.Context) tea.Msg) tea.Cmd {
 		defer t.running.Done()
 		return f(t.ctx)
 	}
+}
+
+// commandsIn returns the commands of a batch or a sequence, whose type is not exported; nil for other messages. It does
+// not copy them.
+func commandsIn(msg tea.Msg) []tea.Cmd {
+	v := reflect.ValueOf(msg)
+	if v.Kind() != reflect.Slice || v.Type().Elem() != reflect.TypeFor[tea.Cmd]() {
+		return nil
+	}
+	return v.Convert(reflect.TypeFor[[]tea.Cmd]()).Interface().([]tea.Cmd)
 }
 
 // How the client's goroutines send messages to the loop. They never wait for the loop, which may be busy or have lent

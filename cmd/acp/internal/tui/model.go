@@ -52,7 +52,6 @@ type Model struct {
 	files         files
 	ticking       bool
 	planToggled   bool // the plan is folded while the agent works, and unfolded otherwise
-	calls         int  // unanswered calls of the agent, except turns and those that open sessions
 	lastKey       time.Time
 	lastInterrupt time.Time
 	lastAnswer    time.Time // to a question
@@ -88,35 +87,29 @@ func newModel(ctx context.Context, opts *Options, send func(tea.Msg)) *Model {
 	return m
 }
 
-// The messages about the client.
-type (
-	startedMsg struct {
-		client *talk.Client
-		err    error
-	}
-	tickMsg  struct{}
-	armedMsg struct{}
-	leaveMsg struct{ err error }
-)
+// doMsg is what the loop has to do: what a task has found out, or what the time has come for.
+type doMsg func(*Model) tea.Cmd
+
+// leaveMsg returns the message that ends the program.
+func leaveMsg(err error) tea.Msg { return doMsg(func(m *Model) tea.Cmd { return m.leave(err) }) }
 
 // Init starts the agent.
 func (m *Model) Init() tea.Cmd {
-	if m.tasks.begin() {
-		go func() {
-			defer m.tasks.running.Done()
-			m.mail.deliver(m.tasks.ctx, m.send)
-		}()
-	}
-	if m.opts.Watch != "" && m.tasks.begin() {
-		go func() {
-			defer m.tasks.running.Done()
-			watchFiles(m.tasks.ctx, m.opts.Watch, func() { m.mail.put(sourceMsg{}) })
-		}()
+	m.tasks.start(func(ctx context.Context) { m.mail.deliver(ctx, m.send) })
+	if m.opts.Watch != "" {
+		m.tasks.start(func(ctx context.Context) {
+			watchFiles(ctx, m.opts.Watch, func() {
+				m.mail.put(doMsg(func(m *Model) tea.Cmd {
+					m.stale = true
+					return m.renew()
+				}))
+			})
+		})
 	}
 	m.tell("", m.starting())
 	return tea.Batch(tea.RequestBackgroundColor, m.earlier(), m.tasks.cmd(func(ctx context.Context) tea.Msg {
 		client, err := m.connect(ctx)
-		return startedMsg{client, err}
+		return doMsg(func(m *Model) tea.Cmd { return m.started(client, err) })
 	}))
 }
 
@@ -180,53 +173,12 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		return m.paste(msg.Content)
 	case tea.MouseWheelMsg:
 		m.wheel(msg)
-	case leaveMsg:
-		return m.leave(msg.err)
-	case startedMsg:
-		return m.started(msg)
-	case openedMsg:
-		return m.opened(msg)
-	case storedOpenedMsg:
-		delete(m.opening, msg.id)
-		return m.opened(msg.openedMsg)
-	case shownMsg:
-		if m.chatOf(msg.chat.id) == msg.chat { // it may have been closed
-			m.show(msg.chat)
-			return m.rearm()
-		}
-	case doneMsg:
-		return m.handleDone(msg)
-	case changedMsg:
-		if now := msg.chat.snapshot; msg.snapshot.SameHistory(now) && msg.snapshot.Version < now.Version {
-			break // the turn ended meanwhile
-		}
-		before := msg.chat.snapshot.Commands
-		msg.chat.take(msg.snapshot)
-		if msg.chat == m.chat {
-			msg.chat.draw.Update(msg.snapshot)
-			if !slices.EqualFunc(before, msg.snapshot.Commands,
-				func(a, b acp.AvailableCommand) bool { return a.Name == b.Name }) {
-				m.editor().complete(m) // a "/" may have been typed
-			}
-			m.resize()
-		}
+	case doMsg:
+		return msg(m)
 	case turnMsg:
 		return m.turnEnded(msg)
 	case outputMsg:
 		m.output(msg)
-	case askedMsg:
-		return m.addQuestion(msg.question)
-	case withdrawnMsg:
-		m.withdraw(msg.question)
-	case armedMsg: // only draw
-	case briefMsg:
-		m.tellNoMore(msg)
-	case tickMsg:
-		m.ticking = false
-		if m.chat != nil {
-			m.chat.draw.Tick()
-		}
-		return m.tick()
 	case mailMsg:
 		var cmds []tea.Cmd
 		for _, one := range msg {
@@ -240,28 +192,6 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		m.stderr = m.stderr[max(0, len(m.stderr)-maxLines):]
 	case eventMsg:
 		return m.happened(talk.Event(msg))
-	case foundMsg:
-		if len(m.findings) < maxLines {
-			m.findings = append(m.findings, conformance.Finding(msg))
-		}
-	case sourceMsg:
-		m.stale = true
-		return m.renew()
-	case reopenedMsg:
-		return m.reopened(msg)
-	case restartedMsg:
-		return m.restarted(msg)
-	case steeredMsg:
-		return m.steered(msg)
-	case earlierMsg:
-		m.readEarlier(msg)
-	case filesMsg:
-		m.files = files(msg)
-		m.editor().complete(m)
-	case storedMsg:
-		m.stored(msg)
-	case formMsg:
-		return msg.form.update(m, msg.msg)
 	}
 	return nil
 }
@@ -275,18 +205,18 @@ func (m *Model) editor() *editor {
 }
 
 // started handles the client of an agent that was started.
-func (m *Model) started(msg startedMsg) tea.Cmd {
-	if msg.err != nil {
+func (m *Model) started(client *talk.Client, err error) tea.Cmd {
+	if err != nil {
 		if m.tasks.ctx.Err() != nil {
 			return nil
 		}
 		if m.opts.Watch != "" {
 			m.connection = dead
-			return tea.Batch(m.askRestart(msg.err), m.renew())
+			return tea.Batch(m.askRestart(err), m.renew())
 		}
-		return m.leave(msg.err) // there is nothing to talk to
+		return m.leave(err) // there is nothing to talk to
 	}
-	m.client = msg.client
+	m.client = client
 	if m.connection == dead { // it has ended meanwhile, and the user was asked what to do
 		return nil
 	}
@@ -317,7 +247,7 @@ func (m *Model) newSession() tea.Cmd {
 	client := m.client
 	return m.tasks.cmd(func(ctx context.Context) tea.Msg {
 		s, err := m.setUp(ctx)(client.NewSession(ctx, ""))
-		return openedMsg{s, "", err, (*Model).newSession}
+		return openedMsg(s, "", err, (*Model).newSession)
 	})
 }
 
@@ -333,49 +263,48 @@ func (m *Model) setUp(ctx context.Context) func(*talk.Session, error) (*talk.Ses
 	}
 }
 
-// opened handles an opened session.
-func (m *Model) opened(msg openedMsg) tea.Cmd {
-	switch {
-	case errors.Is(msg.err, acp.ErrAuthRequired):
-		return m.askLogin(msg.err, msg.again)
-	case msg.err != nil:
-		m.tell("", fmt.Sprintf("No session was opened: %v", msg.err))
-		return nil
-	}
-	m.note = ""
-	c := m.open(msg.session)
-	c.note = msg.about
-	return m.next(c)
+// openedMsg returns the message about a session that was opened, or why it was not. about says what was done, and again
+// opens it after a login.
+func openedMsg(session *talk.Session, about string, err error, again func(*Model) tea.Cmd) tea.Msg {
+	return doMsg(func(m *Model) tea.Cmd {
+		switch {
+		case errors.Is(err, acp.ErrAuthRequired):
+			return m.askLogin(err, again)
+		case err != nil:
+			m.tell("", fmt.Sprintf("No session was opened: %v", err))
+			return nil
+		}
+		m.note = ""
+		c := m.open(session)
+		c.note = about
+		return m.next(c)
+	})
 }
 
 // call runs a call of the agent whose only result is an error.
 func (m *Model) call(what string, f func(ctx context.Context) error, then func(*Model) tea.Cmd) tea.Cmd {
-	var cmd func(*Model) tea.Cmd
-	cmd = func(m *Model) tea.Cmd {
-		m.calls++
-		return m.tasks.cmd(func(ctx context.Context) tea.Msg { return doneMsg{what, f(ctx), cmd, then, true} })
-	}
-	return cmd(m)
+	return m.tasks.cmd(func(ctx context.Context) tea.Msg {
+		err := f(ctx)
+		again := func(m *Model) tea.Cmd { return m.call(what, f, then) }
+		return doMsg(func(m *Model) tea.Cmd { return m.done(what, err, again, then) })
+	})
 }
 
-// handleDone handles the end of a call.
-func (m *Model) handleDone(msg doneMsg) tea.Cmd {
-	if msg.call {
-		m.calls--
-	}
+// done handles the end of a call: then is what follows it, and again is retried after a login.
+func (m *Model) done(what string, err error, again, then func(*Model) tea.Cmd) tea.Cmd {
 	switch {
-	case errors.Is(msg.err, acp.ErrAuthRequired):
-		return m.askLogin(msg.err, msg.again)
-	case msg.err != nil:
+	case errors.Is(err, acp.ErrAuthRequired):
+		return m.askLogin(err, again)
+	case err != nil:
 		m.loggingIn = false
-		m.tellHere(fmt.Sprintf("%s: %v", msg.what, msg.err))
+		m.tellHere(fmt.Sprintf("%s: %v", what, err))
 		return nil
 	}
 	if c := m.chat; c != nil { // the call may have changed modes and options
 		c.take(c.session.State().Snapshot())
 	}
-	if msg.then != nil {
-		return msg.then(m)
+	if then != nil {
+		return then(m)
 	}
 	return nil
 }
@@ -407,30 +336,25 @@ func (m *Model) here() acp.SessionID {
 	return m.chat.id
 }
 
-// briefMsg says that the time of a brief message is over.
-type briefMsg struct {
-	session acp.SessionID
-	text    string
-}
-
-// tellBriefly shows a message for a limited time.
+// tellBriefly shows a message for a limited time, unless another replaces it.
 func (m *Model) tellBriefly(session acp.SessionID, text string, d time.Duration) {
 	m.tell(session, text)
-	if !m.plain {
-		m.pending = append(m.pending, tea.Tick(d, func(time.Time) tea.Msg { return briefMsg{session, clean(text)} }))
+	if m.plain {
+		return
 	}
-}
-
-// tellNoMore removes a brief message, unless another has replaced it.
-func (m *Model) tellNoMore(msg briefMsg) {
-	note := &m.note
-	if c := m.chatOf(msg.session); c != nil {
-		note = &c.note
+	text = clean(text)
+	over := func(m *Model) tea.Cmd {
+		note := &m.note
+		if c := m.chatOf(session); c != nil {
+			note = &c.note
+		}
+		if *note == text {
+			*note = ""
+			m.resize()
+		}
+		return nil
 	}
-	if *note == msg.text {
-		*note = ""
-		m.resize()
-	}
+	m.pending = append(m.pending, tea.Tick(d, func(time.Time) tea.Msg { return doMsg(over) }))
 }
 
 // back handles the restored connection.
@@ -456,7 +380,15 @@ func (m *Model) tick() tea.Cmd {
 		return nil
 	}
 	m.ticking = true
-	return tea.Tick(time.Second, func(time.Time) tea.Msg { return tickMsg{} })
+	return tea.Tick(time.Second, func(time.Time) tea.Msg {
+		return doMsg(func(m *Model) tea.Cmd {
+			m.ticking = false
+			if m.chat != nil {
+				m.chat.draw.Tick()
+			}
+			return m.tick()
+		})
+	})
 }
 
 // twice is the time within which a second interrupt quits.
@@ -633,45 +565,43 @@ type prompt struct {
 	pasted []string
 }
 
-// The messages about chats.
-type (
-	changedMsg struct {
-		chat     *chat
-		snapshot *view.Snapshot
-	}
-	turnMsg struct {
-		chat *chat
-		res  *acp.PromptResponse
-		err  error
-		// again is a prompt that was not sent because the user has to log in.
-		again prompt
-	}
-	openedMsg struct {
-		session *talk.Session
-		about   string // what was done
-		err     error
-		again   func(*Model) tea.Cmd // retried after a login
-	}
-	doneMsg struct { // the end of a call whose response contains only an error
-		what  string
-		err   error
-		again func(*Model) tea.Cmd
-		then  func(*Model) tea.Cmd
-		call  bool // whether Model.call made it
-	}
-)
+// turnMsg is the end of a turn.
+type turnMsg struct {
+	chat *chat
+	err  error
+	// again is a prompt that was not sent because the user has to log in.
+	again prompt
+}
 
 // watch sends snapshots of a chat to the loop.
 func (m *Model) watch(c *chat) {
-	if !m.tasks.begin() {
-		return
-	}
 	var ctx context.Context
 	ctx, c.stop = context.WithCancel(m.tasks.ctx)
-	go func() {
-		defer m.tasks.running.Done()
-		follow(ctx, c.session.State(), func(s *view.Snapshot) { m.send(changedMsg{c, s}) })
-	}()
+	m.tasks.start(func(context.Context) {
+		follow(ctx, c.session.State(), func(s *view.Snapshot) {
+			m.send(doMsg(func(m *Model) tea.Cmd {
+				m.changed(c, s)
+				return nil
+			}))
+		})
+	})
+}
+
+// changed handles a snapshot of a chat.
+func (m *Model) changed(c *chat, s *view.Snapshot) {
+	if s.SameHistory(c.snapshot) && s.Version < c.snapshot.Version {
+		return // the turn ended meanwhile
+	}
+	before := c.snapshot.Commands
+	c.take(s)
+	if c != m.chat {
+		return
+	}
+	c.draw.Update(s)
+	if !slices.EqualFunc(before, s.Commands, func(a, b acp.AvailableCommand) bool { return a.Name == b.Name }) {
+		m.editor().complete(m) // a "/" may have been typed
+	}
+	m.resize()
 }
 
 // follow passes on snapshots of a conversation: the first change at once, later ones at most once per frame.
@@ -794,8 +724,8 @@ func (m *Model) say(c *chat, p prompt) tea.Cmd {
 	c.cancelled, c.failed, c.unread, c.note, c.began = false, nil, false, "", m.now()
 	c.draw.Bottom()
 	return tea.Batch(m.tasks.cmd(func(context.Context) tea.Msg {
-		res, err := c.session.Prompt(ctx, blocks...)
-		return turnMsg{c, res, err, p}
+		_, err := c.session.Prompt(ctx, blocks...)
+		return turnMsg{c, err, p}
 	}), m.tick())
 }
 
@@ -873,14 +803,6 @@ func (c *chat) take(s *view.Snapshot) {
 	c.snapshot = s
 }
 
-// steeredMsg says what the agent did with a prompt for the running turn.
-type steeredMsg struct {
-	chat    *chat
-	prompt  prompt
-	outcome talk.Steered
-	err     error
-}
-
 // steer sends what is typed into the running turn.
 func (m *Model) steer() tea.Cmd {
 	c := m.chat
@@ -908,30 +830,29 @@ func (m *Model) sayInto(c *chat, p prompt) tea.Cmd {
 	}
 	return m.tasks.cmd(func(ctx context.Context) tea.Msg {
 		outcome, err := c.session.Steer(ctx, blocks...)
-		return steeredMsg{c, p, outcome, err}
+		return doMsg(func(m *Model) tea.Cmd { return m.steered(c, p, outcome, err) })
 	})
 }
 
 // steered handles the agent's response.
-func (m *Model) steered(msg steeredMsg) tea.Cmd {
-	c := msg.chat
+func (m *Model) steered(c *chat, p prompt, outcome talk.Steered, err error) tea.Cmd {
 	if m.chatOf(c.id) != c {
 		return nil
 	}
 	switch {
-	case msg.err == nil && msg.outcome == talk.SteeredIn:
-		m.tell(c.id, "Sent into the turn: "+msg.prompt.text)
+	case err == nil && outcome == talk.SteeredIn:
+		m.tell(c.id, "Sent into the turn: "+p.text)
 		return nil
-	case msg.err == nil && msg.outcome == talk.SteeredAnew:
-		m.tell(c.id, "The turn was over, and a new one has begun: "+msg.prompt.text)
+	case err == nil && outcome == talk.SteeredAnew:
+		m.tell(c.id, "The turn was over, and a new one has begun: "+p.text)
 		return nil
 	}
-	c.queue = slices.Insert(c.queue, 0, &msg.prompt)
+	c.queue = slices.Insert(c.queue, 0, &p)
 	switch {
-	case msg.err != nil:
-		m.tell(c.id, fmt.Sprintf("Not sent into the turn; queued until its end: %v", msg.err))
-	case msg.outcome != talk.SteeredLate:
-		m.tell(c.id, "Not sent into the turn; queued until its end. The agent says: "+string(msg.outcome))
+	case err != nil:
+		m.tell(c.id, fmt.Sprintf("Not sent into the turn; queued until its end: %v", err))
+	case outcome != talk.SteeredLate:
+		m.tell(c.id, "Not sent into the turn; queued until its end. The agent says: "+string(outcome))
 	}
 	m.resize()
 	if c.failed != nil || c.cancelled { // then queued prompts are not sent automatically

@@ -179,7 +179,7 @@ func TestStateOfTheAgent(t *testing.T) {
 			t.Errorf("when it starts again: %q", got)
 		}
 		w.m.connection = dead
-		w.m.started(startedMsg{client: w.m.client})
+		w.m.started(w.m.client, nil)
 		if got, _ := w.m.state(); got != "agent ended" {
 			t.Errorf("after its end: %q", got)
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,18 +38,8 @@ type plainProgram struct {
 	unask    context.CancelFunc
 }
 
-// The messages of the plain mode.
-type (
-	ranMsg   struct{ result tea.Msg } // the result of a command
-	typedMsg struct {
-		text string
-		err  error
-	}
-	answeredMsg struct {
-		asked any
-		then  func() tea.Cmd
-	}
-)
+// stepMsg is what the loop of the plain mode has to do.
+type stepMsg func()
 
 // RunPlain is Run for terminals that are used line by line.
 func RunPlain(ctx context.Context, opts *Options) error {
@@ -115,7 +104,22 @@ func (p *plainProgram) send(msg tea.Msg) {
 func (p *plainProgram) do(cmd tea.Cmd) {
 	if cmd != nil {
 		p.commands++
-		p.running.Go(func() { p.send(ranMsg{cmd()}) })
+		p.running.Go(func() {
+			result := cmd()
+			p.send(stepMsg(func() { p.ran(result) }))
+		})
+	}
+}
+
+// ran handles the result of a command.
+func (p *plainProgram) ran(result tea.Msg) {
+	p.commands--
+	cmds := commandsIn(result)
+	for _, cmd := range cmds {
+		p.do(cmd)
+	}
+	if cmds == nil {
+		p.update(result)
 	}
 }
 
@@ -123,24 +127,8 @@ func (p *plainProgram) do(cmd tea.Cmd) {
 func (p *plainProgram) update(msg tea.Msg) {
 	switch msg := msg.(type) {
 	case nil:
-	case ranMsg:
-		p.commands--
-		if v := reflect.ValueOf(msg.result); v.Kind() == reflect.Slice && v.Type().Elem() == reflect.TypeFor[tea.Cmd]() {
-			for i := range v.Len() {
-				cmd, _ := v.Index(i).Interface().(tea.Cmd)
-				p.do(cmd)
-			}
-			return
-		}
-		p.update(msg.result)
-	case typedMsg:
-		p.reading, p.prompted = false, false
-		p.typed(msg)
-	case answeredMsg:
-		if msg.asked == p.asked {
-			p.asked, p.prompted = nil, false
-			p.do(msg.then())
-		}
+	case stepMsg:
+		msg()
 	default:
 		_, cmd := p.m.Update(msg)
 		p.do(cmd)
@@ -220,7 +208,10 @@ func (p *plainProgram) show() {
 		p.reading = true
 		p.running.Go(func() {
 			text, err := p.console.Line(m.tasks.ctx)
-			p.send(typedMsg{text, err})
+			p.send(stepMsg(func() {
+				p.reading, p.prompted = false, false
+				p.typed(text, err)
+			}))
 		})
 	}
 }
@@ -244,7 +235,15 @@ func (p *plainProgram) ask(asked any) {
 	var ctx context.Context
 	ctx, p.unask = context.WithCancel(m.tasks.ctx)
 	wait := func(ask func() (then func() tea.Cmd)) {
-		p.running.Go(func() { p.send(answeredMsg{asked, ask()}) })
+		p.running.Go(func() {
+			then := ask()
+			p.send(stepMsg(func() {
+				if asked == p.asked {
+					p.asked, p.prompted = nil, false
+					p.do(then())
+				}
+			}))
+		})
 	}
 	text := func(then func(text string) tea.Cmd, question ...string) {
 		wait(func() func() tea.Cmd {
@@ -357,24 +356,24 @@ func (p *plainProgram) enter(l *line, text string) tea.Cmd {
 }
 
 // typed handles a line that answers no question: a command, or a prompt.
-func (p *plainProgram) typed(msg typedMsg) {
+func (p *plainProgram) typed(said string, err error) {
 	m := p.m
-	text := strings.TrimSpace(msg.text)
+	text := strings.TrimSpace(said)
 	name, command := strings.CutPrefix(text, ":")
 	switch top := m.top().(type) {
 	case *picker: // the user has chosen it, and did not wait to see it
-		if msg.err == nil && !command && !top.sudden {
+		if err == nil && !command && !top.sudden {
 			p.answered(p.pick(top, text))
 			return
 		}
 	case *line:
-		if msg.err == nil && !command {
+		if err == nil && !command {
 			p.answered(p.enter(top, text))
 			return
 		}
 	}
 	switch {
-	case msg.err != nil:
+	case err != nil:
 		p.do(m.leave(nil)) // the end of the input
 	case command && !strings.HasPrefix(name, ":"):
 		p.command(name)
@@ -382,12 +381,12 @@ func (p *plainProgram) typed(msg typedMsg) {
 		p.do(m.submit())
 	default:
 		if command {
-			msg.text = name // a prompt that begins with a colon
+			said = name // a prompt that begins with a colon
 		}
-		m.editor().set(prompt{text: msg.text})
+		m.editor().set(prompt{text: said})
 		cmd := m.submit()
-		if m.chat == nil || slices.ContainsFunc(m.chat.queue, func(q *prompt) bool { return q.text == msg.text }) {
-			p.print("-- Queued: " + clean(msg.text))
+		if m.chat == nil || slices.ContainsFunc(m.chat.queue, func(q *prompt) bool { return q.text == said }) {
+			p.print("-- Queued: " + clean(said))
 		}
 		p.do(cmd)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"os/exec"
-	"reflect"
 	"runtime"
 	"slices"
 	"strconv"
@@ -83,7 +82,7 @@ func (m *Model) rearm() tea.Cmd {
 	if m.plain {
 		return nil
 	}
-	return tea.Tick(quiet+frame, func(time.Time) tea.Msg { return armedMsg{} })
+	return tea.Tick(quiet+frame, func(time.Time) tea.Msg { return doMsg(func(*Model) tea.Cmd { return nil }) })
 }
 
 // withdraw removes a question that has been answered or that the agent has withdrawn.
@@ -483,12 +482,6 @@ type formDialog struct {
 	width, height int // of the form
 }
 
-// formMsg is a message from the form to itself.
-type formMsg struct {
-	form *formDialog
-	msg  tea.Msg
-}
-
 // field is a field of a form, with the user's answer as text or as choices.
 type field struct {
 	*view.FormField
@@ -787,15 +780,13 @@ func (d *formDialog) wrap(cmd tea.Cmd) tea.Cmd {
 		if msg == nil {
 			return nil
 		}
-		// A batch or a sequence of commands, whose type is not exported.
-		if v := reflect.ValueOf(msg); v.Kind() == reflect.Slice && v.Type().Elem() == reflect.TypeFor[tea.Cmd]() {
-			for i := range v.Len() {
-				inner, _ := v.Index(i).Interface().(tea.Cmd)
-				v.Index(i).Set(reflect.ValueOf(d.wrap(inner)))
+		if cmds := commandsIn(msg); cmds != nil {
+			for i := range cmds {
+				cmds[i] = d.wrap(cmds[i])
 			}
 			return msg
 		}
-		return formMsg{d, msg}
+		return doMsg(func(m *Model) tea.Cmd { return d.update(m, msg) })
 	}
 }
 

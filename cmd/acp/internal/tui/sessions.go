@@ -150,7 +150,7 @@ func (m *Model) forkChat(c *chat) tea.Cmd {
 	client := m.client
 	return m.tasks.cmd(func(ctx context.Context) tea.Msg {
 		s, err := client.Fork(ctx, c.id, c.session.Cwd())
-		return openedMsg{s, "A copy of " + c.name(), err, nil}
+		return openedMsg(s, "A copy of "+c.name(), err, nil)
 	})
 }
 
@@ -225,13 +225,6 @@ func (m *Model) exportChat(c *chat) tea.Cmd {
 	return nil
 }
 
-// storedMsg has the stored sessions of the agent.
-type storedMsg struct {
-	list *picker
-	all  []acp.SessionInfo
-	err  error
-}
-
 // maxStored is how many stored sessions are shown.
 const maxStored = 1000
 
@@ -264,7 +257,13 @@ func (m *Model) listStored(everywhere bool) tea.Cmd {
 	client := m.client
 	return m.tasks.cmd(func(ctx context.Context) tea.Msg {
 		all, err := listSessions(ctx, client, cwd)
-		return storedMsg{p, all, err}
+		return doMsg(func(m *Model) tea.Cmd {
+			if err != nil {
+				m.tellHere(fmt.Sprintf("The sessions could not be listed: %v", err))
+			}
+			p.stored(m, all)
+			return nil
+		})
 	})
 }
 
@@ -285,13 +284,10 @@ func listSessions(ctx context.Context, client *talk.Client, cwd string) (all []a
 	return all, nil
 }
 
-// stored handles a list of stored sessions.
-func (m *Model) stored(msg storedMsg) {
-	if msg.err != nil {
-		m.tellHere(fmt.Sprintf("The sessions could not be listed: %v", msg.err))
-	}
+// stored makes stored sessions the items.
+func (p *picker) stored(m *Model, all []acp.SessionInfo) {
 	var items []item
-	for _, s := range msg.all {
+	for _, s := range all {
 		items = append(items, item{
 			label:   fmt.Sprintf("%-8s  %s", m.ago(s.UpdatedAt.Value()), m.nameOf(s)),
 			about:   clean(s.Cwd),
@@ -299,9 +295,9 @@ func (m *Model) stored(msg storedMsg) {
 			value:   s,
 		})
 	}
-	msg.list.list.items = items
-	msg.list.list.match()
-	msg.list.list.at = 0
+	p.list.items = items
+	p.list.match()
+	p.list.at = 0
 }
 
 // nameOf returns the displayed name of a stored session, which has no title before its first prompt.
@@ -364,12 +360,6 @@ func (m *Model) openThis(s acp.SessionInfo, history bool) tea.Cmd {
 	return m.openStored(s.SessionID, s.Cwd, history)
 }
 
-// storedOpenedMsg is a stored session that was opened.
-type storedOpenedMsg struct {
-	id acp.SessionID
-	openedMsg
-}
-
 // openStored opens a stored session. That may take long, so it does not open the same one twice.
 func (m *Model) openStored(id acp.SessionID, cwd string, history bool) tea.Cmd {
 	m.tellHere("Opening the session…")
@@ -381,7 +371,10 @@ func (m *Model) openStored(id acp.SessionID, cwd string, history bool) tea.Cmd {
 	return m.tasks.cmd(func(ctx context.Context) tea.Msg {
 		s, about, err := openSession(ctx, client, id, cwd, history)
 		again := func(m *Model) tea.Cmd { return m.openStored(id, cwd, history) }
-		return storedOpenedMsg{id, openedMsg{s, about, err, again}}
+		return doMsg(func(m *Model) tea.Cmd {
+			delete(m.opening, id)
+			return m.update(openedMsg(s, about, err, again))
+		})
 	})
 }
 
@@ -401,9 +394,6 @@ func openSession(ctx context.Context, client *talk.Client, id acp.SessionID, cwd
 	return nil, "", errors.New("the agent cannot open stored sessions")
 }
 
-// shownMsg shows a chat that is open.
-type shownMsg struct{ chat *chat }
-
 // continueLast shows or opens the last session of this directory, or a new one if there is none.
 func (m *Model) continueLast() tea.Cmd {
 	if m.client == nil {
@@ -418,16 +408,22 @@ func (m *Model) continueLast() tea.Cmd {
 		all, err := listSessions(ctx, client, cwd)
 		if err == nil && len(all) > 0 {
 			if c := open[all[0].SessionID]; c != nil { // a turn may be running in it
-				return shownMsg{c}
+				return doMsg(func(m *Model) tea.Cmd {
+					if m.chatOf(c.id) != c { // it has been closed
+						return nil
+					}
+					m.show(c)
+					return m.rearm()
+				})
 			}
 			s, about, err := openSession(ctx, client, all[0].SessionID, all[0].Cwd, true)
-			return openedMsg{s, about, err, (*Model).continueLast}
+			return openedMsg(s, about, err, (*Model).continueLast)
 		}
 		if err != nil && !errors.Is(err, acp.ErrUnsupported) {
-			return openedMsg{nil, "", err, (*Model).continueLast}
+			return openedMsg(nil, "", err, (*Model).continueLast)
 		}
 		s, err := m.setUp(ctx)(client.NewSession(ctx, ""))
-		return openedMsg{s, "This directory has no session to continue: this is a new one.", err, (*Model).continueLast}
+		return openedMsg(s, "This directory has no session to continue: this is a new one.", err, (*Model).continueLast)
 	})
 }
 
@@ -490,8 +486,9 @@ func (m *Model) showLogins(again func(*Model) tea.Cmd) tea.Cmd {
 			m.loggingIn = true
 			// While the login has the terminal, the loop handles no messages, and restarting the agent sends some.
 			restart := func(m *Model) tea.Cmd { return m.call("Restart failed", client.Restart, m.loggedIn(again)) }
-			return tea.Exec(released{run},
-				func(err error) tea.Msg { return doneMsg{what: "Login failed", err: err, then: restart} })
+			return tea.Exec(released{run}, func(err error) tea.Msg {
+				return doMsg(func(m *Model) tea.Cmd { return m.done("Login failed", err, nil, restart) })
+			})
 		}
 		m.tellHere(method.String())
 		return nil
@@ -572,12 +569,6 @@ func (d *deadDialog) key(m *Model, q *question, k tea.KeyPressMsg) (bool, tea.Cm
 	return false, nil
 }
 
-// restartedMsg has the client of a restarted agent.
-type restartedMsg struct {
-	client *talk.Client
-	err    error
-}
-
 // restart restarts the agent.
 func (m *Model) restart() tea.Cmd {
 	if m.connection != dead {
@@ -593,25 +584,25 @@ func (m *Model) restart() tea.Cmd {
 			_ = old.Close()
 		}
 		client, err := m.connect(ctx)
-		return restartedMsg{client, err}
+		return doMsg(func(m *Model) tea.Cmd { return m.restarted(client, err) })
 	})
 }
 
 // restarted restores the sessions.
-func (m *Model) restarted(msg restartedMsg) tea.Cmd {
-	if msg.err != nil {
+func (m *Model) restarted(client *talk.Client, err error) tea.Cmd {
+	if err != nil {
 		m.connection = dead
-		return tea.Batch(m.askRestart(msg.err), m.renew())
+		return tea.Batch(m.askRestart(err), m.renew())
 	}
-	m.client = msg.client
+	m.client = client
 	m.connection = connected
 	m.tell("", "The agent is back.")
 	var cmds []tea.Cmd
 	for _, c := range m.chats {
 		c.reconnecting = true
 		cmds = append(cmds, m.tasks.cmd(func(ctx context.Context) tea.Msg {
-			s, about, err := openSession(ctx, msg.client, c.id, c.session.Cwd(), true)
-			return reopenedMsg{c, s, about, err}
+			s, about, err := openSession(ctx, client, c.id, c.session.Cwd(), true)
+			return doMsg(func(m *Model) tea.Cmd { return m.reopened(c, s, about, err) })
 		}))
 	}
 	if len(cmds) == 0 {
@@ -620,21 +611,12 @@ func (m *Model) restarted(msg restartedMsg) tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// reopenedMsg has the restored session of a chat.
-type reopenedMsg struct {
-	chat    *chat
-	session *talk.Session
-	about   string
-	err     error
-}
-
 // reopened handles a restored session.
-func (m *Model) reopened(msg reopenedMsg) tea.Cmd {
-	c := msg.chat
+func (m *Model) reopened(c *chat, session *talk.Session, about string, err error) tea.Cmd {
 	goOn := c.resendPending
 	c.reconnecting, c.resendPending = false, false
-	if msg.err != nil {
-		m.tell(c.id, fmt.Sprintf("The session could not be restored: %v", msg.err))
+	if err != nil {
+		m.tell(c.id, fmt.Sprintf("The session could not be restored: %v", err))
 		if m.opts.Watch != "" { // every version of the agent gets a session to try
 			if len(m.chats) == 1 { // typed while the agent was restarting
 				m.waiting, m.typed = c.editor, c.queue
@@ -644,10 +626,10 @@ func (m *Model) reopened(msg reopenedMsg) tea.Cmd {
 		return nil
 	}
 	c.stop()
-	c.session = msg.session
+	c.session = session
 	c.failed = nil
 	m.watch(c)
-	m.tell(c.id, msg.about)
+	m.tell(c.id, about)
 	if cmd := m.renew(); cmd != nil || !goOn {
 		c.resendPending = goOn
 		return cmd
@@ -657,13 +639,6 @@ func (m *Model) reopened(msg reopenedMsg) tea.Cmd {
 
 // hooks pass the events of a client to the loop as messages.
 type hooks struct{ send func(tea.Msg) }
-
-// The messages of hooks.
-type (
-	askedMsg     struct{ question *question }
-	withdrawnMsg struct{ question *question }
-	foundMsg     conformance.Finding
-)
 
 // options returns the options of a client that uses these hooks.
 func (h hooks) options(opts *Options) *talk.Options {
@@ -678,7 +653,12 @@ func (h hooks) options(opts *Options) *talk.Options {
 				return
 			}
 			base.Findings(f)
-			h.send(foundMsg(f))
+			h.send(doMsg(func(m *Model) tea.Cmd {
+				if len(m.findings) < maxLines {
+					m.findings = append(m.findings, f)
+				}
+				return nil
+			}))
 		}
 	}
 	o.TerminalLogin, o.Plans, o.Subagents = true, true, true
@@ -712,12 +692,15 @@ func ask[R any](ctx context.Context, h hooks, session acp.SessionID,
 	answers := make(chan R, 1) // at most one answer is sent
 	q := &question{session: session, over: ctx.Err}
 	q.dialog = build(func(r R) { answers <- r })
-	h.send(askedMsg{q})
+	h.send(doMsg(func(m *Model) tea.Cmd { return m.addQuestion(q) }))
 	select {
 	case r := <-answers:
 		return r, nil
 	case <-ctx.Done():
-		h.send(withdrawnMsg{q})
+		h.send(doMsg(func(m *Model) tea.Cmd {
+			m.withdraw(q)
+			return nil
+		}))
 		var none R
 		return none, context.Cause(ctx)
 	}
@@ -784,9 +767,6 @@ const (
 	lost // it is being restored
 	dead // it is not restored unless the user asks for it
 )
-
-// sourceMsg reports that files of the watched directory have changed.
-type sourceMsg struct{}
 
 // watchTime is the time between two looks at the watched directory.
 const watchTime = 500 * time.Millisecond

@@ -21,7 +21,7 @@ func TestFindings(t *testing.T) {
 	inWorld(t, acp.AgentHandlers{}, func(o *Options) { o.Talk.Findings = func(conformance.Finding) {} }, func(w *world) {
 		w.settle()
 		w.want("0 findings")
-		w.m.mail.put(foundMsg(conformance.Finding{Rule: "SES-7", Message: "it is wrong \x1b[2J"}))
+		hooks{w.m.mail.put}.options(w.m.opts).Findings(conformance.Finding{Rule: "SES-7", Message: "it is wrong \x1b[2J"})
 		w.sleep(time.Second)
 		w.want("1 finding")
 		w.key("alt+v")

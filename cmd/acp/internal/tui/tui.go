@@ -40,7 +40,7 @@ func Run(ctx context.Context, opts *Options) (err error) {
 	model := newModel(ctx, opts, func(msg tea.Msg) { program.Send(msg) })
 	program = tea.NewProgram(model, tea.WithInput(in), tea.WithOutput(opts.Out), tea.WithoutSignalHandler(),
 		tea.WithFPS(framesPerSecond))
-	in.ended = func(err error) { program.Send(leaveMsg{err}) }
+	in.ended = func(err error) { program.Send(leaveMsg(err)) }
 
 	before, _ := term.GetState(int(opts.In.Fd())) // nil if it is not a terminal; then there is nothing to restore
 	ended := make(chan struct{})
@@ -52,7 +52,7 @@ func Run(ctx context.Context, opts *Options) (err error) {
 		defer close(watching)
 		select {
 		case s := <-signals:
-			go program.Send(leaveMsg{&SignalError{s}}) // waits for the loop
+			go program.Send(leaveMsg(&SignalError{s})) // waits for the loop
 			model.tasks.cancel()                       // a login may be delaying it
 			select {
 			case <-ended:

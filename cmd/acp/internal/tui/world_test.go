@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -126,14 +125,11 @@ func (w *world) do(cmd tea.Cmd) {
 	}
 	w.running.Go(func() {
 		msg := cmd()
-		switch v := reflect.ValueOf(msg); {
-		case msg == nil:
-		case v.Kind() == reflect.Slice && v.Type().Elem() == reflect.TypeFor[tea.Cmd]():
-			for i := range v.Len() {
-				c, _ := v.Index(i).Interface().(tea.Cmd)
-				w.do(c)
-			}
-		default:
+		cmds := commandsIn(msg)
+		for _, c := range cmds {
+			w.do(c)
+		}
+		if msg != nil && cmds == nil {
 			w.send(msg)
 		}
 	})
