@@ -21,12 +21,7 @@ var patience = 30 * time.Second
 // Open opens a file of any length, a regular file or a pipe, that is read as data arrives. A pipe must not be silent
 // for longer than 30 s, except for standard input. The error does not contain the file's name.
 func Open(path string) (io.ReadCloser, error) {
-	info, err := os.Stat(path) // opening it reports the error
-	flag := os.O_RDONLY
-	if err == nil && info.Mode()&os.ModeNamedPipe != 0 {
-		flag |= syscall.O_NONBLOCK // do not wait for a writer when opening
-	}
-	file, err := os.OpenFile(path, flag, 0)
+	file, isPipe, err := open(path, os.O_RDONLY)
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = fmt.Errorf("%s: %w", e.Op, e.Err)
 	}
@@ -36,10 +31,20 @@ func Open(path string) (io.ReadCloser, error) {
 	if err := HasEnd(file); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	if flag != os.O_RDONLY {
+	if isPipe {
 		return &pipe{File: file}, nil
 	}
 	return file, nil
+}
+
+// open opens a file. It does not wait for the other side of a named pipe.
+func open(path string, flag int) (file *os.File, isPipe bool, err error) {
+	info, err := os.Stat(path) // opening it reports the error
+	if isPipe = err == nil && info.Mode()&os.ModeNamedPipe != 0; isPipe {
+		flag = flag&^(os.O_CREATE|os.O_TRUNC) | syscall.O_NONBLOCK
+	}
+	file, err = os.OpenFile(path, flag, 0o600)
+	return file, isPipe, err
 }
 
 // HasEnd returns an error for a directory, and for a device other than a terminal or the null device, or a file of the
@@ -99,13 +104,7 @@ func (p *pipe) Read(b []byte) (int, error) {
 
 // ReadFile reads a file of at most the given number of bytes.
 func ReadFile(path string, most int64) ([]byte, error) {
-	info, err := os.Stat(path) // opening it reports the error
-	pipe := err == nil && info.Mode()&os.ModeNamedPipe != 0
-	flag := os.O_RDONLY
-	if pipe {
-		flag |= syscall.O_NONBLOCK // do not wait for a writer when opening
-	}
-	file, err := os.OpenFile(path, flag, 0)
+	file, isPipe, err := open(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +118,7 @@ func ReadFile(path string, most int64) ([]byte, error) {
 		return nil, err
 	case int64(len(text)) > most:
 		return nil, fmt.Errorf("%s has more than %d bytes", path, most)
-	case len(text) == 0 && pipe:
+	case len(text) == 0 && isPipe:
 		return nil, fmt.Errorf("%s is a pipe without a writer", path)
 	}
 	return text, nil
@@ -127,14 +126,8 @@ func ReadFile(path string, most int64) ([]byte, error) {
 
 // Create creates or truncates a file for writing. A named pipe must have a reader.
 func Create(path string) (*os.File, error) {
-	flag := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-	info, err := os.Stat(path)
-	pipe := err == nil && info.Mode()&os.ModeNamedPipe != 0
-	if pipe {
-		flag = os.O_WRONLY | syscall.O_NONBLOCK // do not wait for a reader when opening
-	}
-	file, err := os.OpenFile(path, flag, 0o600)
-	if pipe && errors.Is(err, syscall.ENXIO) {
+	file, isPipe, err := open(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
+	if isPipe && errors.Is(err, syscall.ENXIO) {
 		return nil, fmt.Errorf("%s is a pipe without a reader", path)
 	}
 	return file, err
