@@ -2,12 +2,8 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -20,8 +16,7 @@ import (
 
 // checkFlags are the flags of acp check.
 type checkFlags struct {
-	format       oneOf
-	outputs      []string
+	reportFlags
 	level        levelFlag
 	side         sideFlag
 	only, ignore []string
@@ -36,7 +31,6 @@ type checkFlags struct {
 // newCheckCommand returns the command acp check.
 func newCheckCommand(p *program) *cobra.Command {
 	f := &checkFlags{
-		format:   oneOf{value: string(report.Text), values: formatNames()},
 		level:    newLevelFlag(conformance.ShouldNot),
 		side:     newSideFlag(),
 		protocol: oneOf{values: protocolNames},
@@ -63,8 +57,7 @@ and the reason after #. * matches anything. Accepted findings do not count, and 
 		RunE:              func(_ *cobra.Command, args []string) error { return check(p, f, args) },
 	}
 	flags := c.Flags()
-	flags.Var(&f.format, "format", "text, json, junit (XML), sarif (2.1.0) or markdown")
-	flags.StringSliceVar(&f.outputs, "output", nil, "also write a `FORMAT=FILE`, such as junit=acp.xml; may be repeated")
+	f.reportFlags.add(c)
 	flags.Var(&f.level, "level", "the lowest `LEVEL` that counts: must, should or advice")
 	flags.Var(&f.side, "side", "only violations by this `SIDE`: client or agent")
 	flags.StringSliceVar(&f.only, "only", nil, "judge only these requirements or pages: an `ID` such as SES-7 or SES")
@@ -80,20 +73,10 @@ and the reason after #. * matches anything. Accepted findings do not count, and 
 		"show at most `N` findings for each requirement and count the rest; -1 shows all (default 10 different ones in "+
 			"formats for people, 1000 in formats for programs)")
 	c.MarkFlagsMutuallyExclusive("protocol", "schema", "stable")
-	complete(c, "format", f.format.values...)
 	complete(c, "level", levelNames...)
 	complete(c, "side", f.side.values...)
 	complete(c, "protocol", protocolNames...)
 	return c
-}
-
-// formatNames returns the names of the formats.
-func formatNames() []string {
-	var names []string
-	for _, f := range report.Formats() {
-		names = append(names, string(f))
-	}
-	return names
 }
 
 // The names of the versions, and the schema of each.
@@ -149,27 +132,8 @@ func (f *checkFlags) report() (*report.Report, error) {
 	return r, nil
 }
 
-// output is a file to write.
-type output struct {
-	format report.Format
-	file   string
-}
-
-// outputFiles parses the values of --output.
-func outputFiles(flags []string) ([]output, error) {
-	var outputs []output
-	for _, o := range flags {
-		format, file, found := strings.Cut(o, "=")
-		if !found || file == "" || !slices.Contains(formatNames(), format) {
-			return nil, usagef("--output %s: expected FORMAT=FILE, and %s as the format", o, config.OrList(formatNames()))
-		}
-		outputs = append(outputs, output{report.Format(format), file})
-	}
-	return outputs, nil
-}
-
 func check(p *program, f *checkFlags, files []string) error {
-	outputs, err := outputFiles(f.outputs)
+	writeFiles, err := f.files()
 	if err != nil {
 		return err
 	}
@@ -204,10 +168,8 @@ func check(p *program, f *checkFlags, files []string) error {
 	if err := write(); err != nil {
 		return err
 	}
-	for _, o := range outputs {
-		if err := o.write(r.Write); err != nil {
-			return err
-		}
+	if err := writeFiles(r.Write); err != nil {
+		return err
 	}
 	switch {
 	case !r.Readable():
@@ -216,15 +178,6 @@ func check(p *program, f *checkFlags, files []string) error {
 		return &exit{statusFindings, nil}
 	}
 	return nil
-}
-
-// write writes the file.
-func (o output) write(report func(io.Writer, report.Format) error) error {
-	file, err := os.Create(o.file)
-	if err != nil {
-		return err
-	}
-	return errors.Join(report(file, o.format), file.Close())
 }
 
 // checkFile judges one file. What cannot be read becomes part of the report.

@@ -53,12 +53,9 @@ func completeAgent(cfg *config.Config) completer {
 // agentFlag completes the flag --agent of a command with a configuration.
 func agentFlag(c *cobra.Command, cfg *config.Config) {
 	c.Flags().BoolVar(&cfg.Preview, "preview", false, "take the preview version of an agent of the registry")
-	complete := func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	completeBy(c, "agent", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return agentCompletions(cfg, true), cobra.ShellCompDirectiveNoFileComp
-	}
-	if err := c.RegisterFlagCompletionFunc("agent", complete); err != nil {
-		panic(err) // no such flag, or twice
-	}
+	})
 }
 
 // completeRegistry completes words with agents of the registry, from the list as it was last fetched.
@@ -82,7 +79,7 @@ func (a *agentsCommand) completeRegistry(c *cobra.Command, args []string, _ stri
 
 // sessionFlag completes a flag with the names that the user has given to sessions in a directory.
 func sessionFlag(c *cobra.Command, flag string, folder *string) {
-	complete := func(*cobra.Command, []string, string) (words []cobra.Completion, _ cobra.ShellCompDirective) {
+	completeBy(c, flag, func(*cobra.Command, []string, string) (words []cobra.Completion, _ cobra.ShellCompDirective) {
 		store, err := names.Default()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -99,10 +96,7 @@ func sessionFlag(c *cobra.Command, flag string, folder *string) {
 				plain.Sprintf("with %s, %s", agent, s.Used.Local().Format(time.DateTime))))
 		}
 		return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-	}
-	if err := c.RegisterFlagCompletionFunc(flag, complete); err != nil {
-		panic(err) // no such flag, or twice
-	}
+	})
 }
 
 // unused removes the words that are already on the command line.

@@ -1,14 +1,19 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/report"
 )
 
 // oneOf is a flag that takes one of several values.
@@ -108,10 +113,60 @@ func hopFlag(flags *pflag.FlagSet, hop *string, do string) {
 
 // complete registers the possible values of a flag for completion.
 func complete(c *cobra.Command, flag string, values ...string) {
-	if err := c.RegisterFlagCompletionFunc(flag,
-		cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	completeBy(c, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// completeBy registers what completes the values of a flag.
+func completeBy(c *cobra.Command, flag string, values completer) {
+	if err := c.RegisterFlagCompletionFunc(flag, values); err != nil {
 		panic(err) // no such flag, or twice
 	}
+}
+
+// reportFlags are the flags for the formats of a report.
+type reportFlags struct {
+	format  oneOf
+	outputs []string
+}
+
+func (f *reportFlags) add(c *cobra.Command) {
+	f.format = oneOf{value: string(report.Text), values: formatNames()}
+	c.Flags().Var(&f.format, "format", "text, json, junit (XML), sarif (2.1.0) or markdown")
+	c.Flags().StringSliceVar(&f.outputs, "output", nil,
+		"also write a `FORMAT=FILE`, such as junit=acp.xml; may be repeated")
+	complete(c, "format", f.format.values...)
+}
+
+// formatNames returns the names of the formats.
+func formatNames() []string {
+	var names []string
+	for _, f := range report.Formats() {
+		names = append(names, string(f))
+	}
+	return names
+}
+
+// files returns what writes the files of --output.
+func (f *reportFlags) files() (write func(report func(io.Writer, report.Format) error) error, err error) {
+	for _, o := range f.outputs {
+		format, file, found := strings.Cut(o, "=")
+		if !found || file == "" || !slices.Contains(formatNames(), format) {
+			return nil, usagef("--output %s: expected FORMAT=FILE, and %s as the format", o, config.OrList(formatNames()))
+		}
+	}
+	return func(write func(io.Writer, report.Format) error) error {
+		for _, o := range f.outputs {
+			format, name, _ := strings.Cut(o, "=")
+			file, err := os.Create(name)
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(write(file, report.Format(format)), file.Close()); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
 }
 
 // splitArgs splits the arguments of a command at --. Behind it, if it is there, must be an agent's command.

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/acpgo/sdk/acp/launch"
+	"github.com/acpgo/sdk/cmd/acp/internal/names"
 	"github.com/acpgo/sdk/internal/modelstub"
 )
 
@@ -59,10 +60,7 @@ type preset struct {
 }
 
 // ownHome makes an agent keep its files in the scenario's home.
-var ownHome = []string{
-	"HOME={home}", "USERPROFILE={home}", "XDG_CONFIG_HOME={home}/.config", "XDG_DATA_HOME={home}/.local/share",
-	"XDG_STATE_HOME={home}/.local/state", "XDG_CACHE_HOME={home}/.cache",
-}
+var ownHome = names.HomeVariables("{home}")
 
 var presets = map[string]preset{
 	anyAgent: {env: []string{

@@ -29,9 +29,8 @@ import (
 
 // probeFlags are the flags of acp probe.
 type probeFlags struct {
-	of                   *cobra.Command
-	format               oneOf
-	outputs              []string
+	of *cobra.Command
+	reportFlags
 	prompts              []string
 	env                  []string
 	dir, home, auth      string
@@ -47,8 +46,7 @@ type probeFlags struct {
 
 // newProbeCommand returns the command acp probe.
 func newProbeCommand(p *program) *cobra.Command {
-	flagsOfProbe := newProbeFlags()
-	f := &flagsOfProbe
+	f := &probeFlags{}
 	c := &cobra.Command{
 		Use:   "probe [FLAGS] -- AGENT [ARG...]",
 		Short: "Test an agent against the protocol",
@@ -89,7 +87,7 @@ could not be started at all. A baseline file has one known failure per line, wit
 	}
 	flags := c.Flags()
 	flags.SetInterspersed(false) // the agent's flags are its own
-	f.addFormat(c)
+	f.reportFlags.add(c)
 	flags.StringArrayVar(&f.prompts, "prompt", nil, "the prompt for a kind, as `KIND=TEXT`; --list shows the kinds")
 	flags.StringArrayVar(&f.env, "env", nil, "a variable for the agent, as `NAME=VALUE`")
 	flags.StringVar(&f.dir, "cwd", "", "the `DIR` in which the agent starts; default: the current one")
@@ -103,18 +101,6 @@ could not be started at all. A baseline file has one known failure per line, wit
 	f.model.add(flags)
 	complete(c, "model-stub", presetNames()...)
 	return c
-}
-
-func newProbeFlags() probeFlags {
-	return probeFlags{format: oneOf{value: string(report.Text), values: formatNames()}}
-}
-
-// addFormat adds the flags for the formats of the report.
-func (f *probeFlags) addFormat(c *cobra.Command) {
-	c.Flags().Var(&f.format, "format", "text, json, junit (XML), sarif (2.1.0) or markdown")
-	c.Flags().StringSliceVar(&f.outputs, "output", nil,
-		"also write a `FORMAT=FILE`, such as junit=acp.xml; may be repeated")
-	complete(c, "format", f.format.values...)
 }
 
 // addCommon adds the flags that all probes share.
@@ -293,7 +279,7 @@ func runProbe(p *program, f *probeFlags, args []string) (err error) {
 // run runs a probe, at most until an interrupt, and reports the results. It removes the scratch directory.
 func (f *probeFlags) run(p *program, o *probe.Options, run func(context.Context) (*probe.Report, error)) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(o.Scratch)) }()
-	outputs, err := outputFiles(f.outputs)
+	writeFiles, err := f.files()
 	if err != nil {
 		return err
 	}
@@ -310,11 +296,10 @@ func (f *probeFlags) run(p *program, o *probe.Options, run func(context.Context)
 		&report.TextOptions{Colors: p.colors, Max: f.max}); err != nil {
 		return err
 	}
-	for _, out := range outputs {
-		write := func(w io.Writer, format report.Format) error { return report.WriteProbe(w, r, format, nil) }
-		if err := out.write(write); err != nil {
-			return err
-		}
+	if err := writeFiles(func(w io.Writer, format report.Format) error {
+		return report.WriteProbe(w, r, format, nil)
+	}); err != nil {
+		return err
 	}
 	switch {
 	case interrupted != nil:

@@ -59,7 +59,7 @@ func listActions() string {
 
 // newProbeClientCommand returns the command acp probe-client.
 func newProbeClientCommand(p *program) *cobra.Command {
-	f := &probeClientFlags{probeFlags: newProbeFlags()}
+	f := &probeClientFlags{}
 	c := &cobra.Command{
 		Use:   "probe-client [FLAGS] [-- CLIENT [ARG...]]",
 		Short: "Test a client against the protocol",
@@ -104,7 +104,7 @@ The exit status is 0 if no MUST and nothing that the client states fails, and 1 
 	}
 	flags := c.Flags()
 	flags.SetInterspersed(false) // the client's flags are its own
-	f.addFormat(c)
+	f.reportFlags.add(c)
 	flags.StringVar(&f.outcomes, "report", "", "report on the `FILE` that acp fake-agent wrote")
 	flags.StringArrayVar(&f.types, "type", nil, "what to type for an action, as `ACTION=TEXT`")
 	flags.BoolVar(&f.noInterrupt, "no-interrupt", false, "do not interrupt the client to cancel a turn")
