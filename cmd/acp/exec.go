@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -13,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 	"github.com/acpgo/sdk/internal/await"
@@ -109,6 +112,7 @@ Exit status:
 // execute runs the prompt.
 func execute(p *program, f *execFlags, words, command []string) error {
 	x := &execution{p: p, f: f, format: f.cfg.Format}
+	x.updated = make(chan struct{}, 1)
 	if err := x.settings(); err != nil {
 		return err
 	}
@@ -117,11 +121,15 @@ func execute(p *program, f *execFlags, words, command []string) error {
 	if err := x.readPrompt(words); err != nil {
 		return x.failed(err)
 	}
-	s, err := await.Do(x.ctx, flushTime, func() (*section, error) { return x.findAgent(command) })
-	if err != nil {
+	var err error
+	if x.agent, err = await.Do(x.ctx, flushTime, func() (*agents.Agent, error) { return x.findAgent(command) }); err != nil {
 		return x.failed(err)
 	}
-	return s.perform()
+	x.key = cmp.Or(strings.Join(command, "\x00"), x.agent.Name)
+	if f.record != "" {
+		x.record = recordFile(f.record, x.agent.Name, time.Now())
+	}
+	return x.perform()
 }
 
 // settings applies the flags and settings. It starts nothing.
@@ -155,52 +163,42 @@ const maxPrompt = 32 << 20
 // readPrompt reads the prompt.
 func (x *execution) readPrompt(words []string) error {
 	var parts []string
-	var line []string
-	read := false // whether standard input has been used
-	stdin := func() (string, error) {
-		if read {
-			return "", usagef("standard input is used twice")
+	used := false // whether standard input has been used
+	read := func(name string) error {
+		label, open := name, func() (io.ReadCloser, error) { return os.Open(name) }
+		if name == "-" {
+			if used {
+				return usagef("standard input is used twice")
+			}
+			used = true
+			label, open = "standard input", func() (io.ReadCloser, error) { return io.NopCloser(x.p.stdin), nil }
 		}
-		read = true
-		return x.readAll("standard input", func() (io.ReadCloser, error) { return io.NopCloser(x.p.stdin), nil })
+		text, err := x.readAll(label, open)
+		parts = append(parts, text)
+		return err
 	}
-	flush := func() {
-		if len(line) > 0 {
-			parts = append(parts, strings.Join(line, " "))
-		}
-		line = nil
-	}
-	for _, word := range words {
-		if word != "-" {
-			line = append(line, word)
+	for len(words) > 0 {
+		if words[0] == "-" {
+			if err := read("-"); err != nil {
+				return err
+			}
+			words = words[1:]
 			continue
 		}
-		flush()
-		text, err := stdin()
-		if err != nil {
-			return err
+		n := slices.Index(words, "-")
+		if n < 0 {
+			n = len(words)
 		}
-		parts = append(parts, text)
+		parts, words = append(parts, strings.Join(words[:n], " ")), words[n:]
 	}
-	flush()
-	for _, name := range x.f.files {
-		text, err := "", error(nil)
-		if name == "-" {
-			text, err = stdin()
-		} else {
-			text, err = x.readAll(name, func() (io.ReadCloser, error) { return os.Open(name) })
-		}
-		if err != nil {
-			return err
-		}
-		parts = append(parts, text)
+	files := x.f.files
+	if len(parts)+len(files) == 0 && !isTerminal(x.p.stdin) {
+		files = []string{"-"}
 	}
-	if len(parts) == 0 && !isTerminal(x.p.stdin) {
-		text, err := stdin()
-		if err != nil {
+	for _, name := range files {
+		if err := read(name); err != nil {
 			return err
 		}
-		parts = append(parts, text)
 	}
 	for i := range parts {
 		parts[i] = strings.TrimRight(parts[i], "\r\n")
@@ -235,7 +233,7 @@ func (x *execution) readAll(name string, open func() (io.ReadCloser, error)) (st
 }
 
 // findAgent finds the named agent or that of a command.
-func (x *execution) findAgent(command []string) (*section, error) {
+func (x *execution) findAgent(command []string) (*agents.Agent, error) {
 	cfg := x.f.cfg
 	resolver := x.p.resolver(cfg)
 	if ask := resolver.Ask; ask != nil {
@@ -244,28 +242,19 @@ func (x *execution) findAgent(command []string) (*section, error) {
 			return ask(ctx, question)
 		}
 	}
-	s := &section{x: x, updated: make(chan struct{}, 1)}
-	var err error
 	switch {
 	case command != nil && cfg.Sources["agent"] == config.FromFlag:
 		return nil, usagef("expected either --agent or a command after --")
 	case command != nil:
-		if s.agent, err = resolver.Command(command); err != nil {
+		agent, err := resolver.Command(command)
+		if err != nil {
 			return nil, usage(err)
 		}
-		s.key = strings.Join(command, "\x00")
+		return agent, nil
 	case cfg.Agent != "":
-		if s.agent, err = resolver.Resolve(x.ctx, cfg.Agent); err != nil {
-			return nil, err
-		}
-		s.key = s.agent.Name
-	default:
-		return nil, usagef("expected an agent: --agent NAME, or its command after --")
+		return resolver.Resolve(x.ctx, cfg.Agent)
 	}
-	if x.f.record != "" {
-		s.record = recordFile(x.f.record, s.agent.Name, time.Now())
-	}
-	return s, nil
+	return nil, usagef("expected an agent: --agent NAME, or its command after --")
 }
 
 // recordFile returns the name of the file for a recording.

@@ -78,11 +78,11 @@ func (a asking) Write(p []byte) (int, error) {
 var errNoAnswer = errors.New("no answer on the terminal")
 
 // ask shows everything that is known about a tool call, and asks the user to choose.
-func (t *terminal) ask(ctx context.Context, s *section, q *talk.Question) (acp.PermissionOptionID, error) {
+func (t *terminal) ask(ctx context.Context, x *execution, q *talk.Question) (acp.PermissionOptionID, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s.endLine()
-	defer s.x.out.answered()
+	x.endLine()
+	defer x.out.answered()
 	option, err := t.console.AskPermission(ctx, "", q.View(""))
 	switch {
 	case errors.Is(err, io.EOF):

@@ -17,10 +17,8 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/acp/view"
-	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/internal/filelock"
 	"github.com/acpgo/sdk/internal/plain"
 )
 
@@ -34,14 +32,8 @@ const (
 // maxHeld is the maximum number of bytes of an agent's output that are held until they can be printed.
 const maxHeld = 16 << 20
 
-// section is the output of one agent.
-type section struct {
-	x      *execution
-	agent  *agents.Agent
-	key    string         // the agent in the names of sessions
-	lock   *filelock.Lock // of the session's name, or nil
-	record string         // the file of the recording, or ""
-
+// output is what is known of the agent's output.
+type output struct {
 	mu       sync.Mutex
 	state    *view.State
 	session  acp.SessionID
@@ -65,89 +57,89 @@ type section struct {
 	late     bool            // there were updates about the turn since then
 	stderr   string          // the last line of the agent's standard error
 	unasked  int             // permission requests that were rejected because no user could be asked
-	prompt   json.RawMessage // the id of the request session/prompt
+	asked    json.RawMessage // the id of the request session/prompt
 	response json.RawMessage // its response as the agent wrote it
 }
 
 // say prints a line on standard error.
-func (s *section) say(format string, args ...any) {
-	if s.x.format == formatQuiet {
+func (x *execution) say(format string, args ...any) {
+	if x.format == formatQuiet {
 		return
 	}
-	s.warn(format, args...)
+	x.warn(format, args...)
 }
 
 // warn is like say, but prints in every format.
-func (s *section) warn(format string, args ...any) {
-	s.endLine()
-	s.x.out.write(true, []byte(plain.Sprintf(format, args...)+"\n"))
+func (x *execution) warn(format string, args ...any) {
+	x.endLine()
+	x.out.write(true, []byte(plain.Sprintf(format, args...)+"\n"))
 }
 
 // endLine ends the line on standard output if the following text on standard error would appear in it.
-func (s *section) endLine() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.midLine && s.x.together {
-		s.put([]byte("\n"))
+func (x *execution) endLine() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.midLine && x.together {
+		x.put([]byte("\n"))
 	}
 }
 
 // put prints text on standard output; mu must be held.
-func (s *section) put(text []byte) {
+func (x *execution) put(text []byte) {
 	if len(text) == 0 {
 		return
 	}
-	if s.midLine = text[len(text)-1] != '\n'; !s.midLine {
-		s.stream = plain.Stream{}
+	if x.midLine = text[len(text)-1] != '\n'; !x.midLine {
+		x.stream = plain.Stream{}
 	}
-	s.x.out.write(false, text)
+	x.out.write(false, text)
 }
 
 // hold stores output for later; mu must be held.
-func (s *section) hold(text []byte) {
-	if s.size+len(text) > maxHeld {
-		s.dropped += len(text)
+func (x *execution) hold(text []byte) {
+	if x.size+len(text) > maxHeld {
+		x.dropped += len(text)
 		return
 	}
-	s.held = append(s.held, bytes.Clone(text))
-	s.size += len(text)
+	x.held = append(x.held, bytes.Clone(text))
+	x.size += len(text)
 }
 
-// flush prints the held output; mu must be held.
-func (s *section) flush() {
-	for _, text := range s.held {
-		s.x.out.write(false, text)
+// printHeld prints the held output; mu must be held.
+func (x *execution) printHeld() {
+	for _, text := range x.held {
+		x.out.write(false, text)
 	}
-	s.held, s.size = nil, 0
-	if s.dropped > 0 {
-		s.x.out.write(true, fmt.Appendf(nil, "acp: %d bytes of %s did not fit in memory and were dropped\n", s.dropped,
-			plain.Line(s.agent.Name)))
-		s.dropped = 0
+	x.held, x.size = nil, 0
+	if x.dropped > 0 {
+		x.out.write(true, fmt.Appendf(nil, "acp: %d bytes of %s did not fit in memory and were dropped\n", x.dropped,
+			plain.Line(x.agent.Name)))
+		x.dropped = 0
 	}
 }
 
 // open prints the session before the prompt is sent.
-func (s *section) open(session *talk.Session, resumed bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.session, s.state, s.opened, s.replays, s.resumed = session.ID(), session.State(), true, false, resumed
-	if s.x.format != formatJSON {
+func (x *execution) open(session *talk.Session, resumed bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.session, x.state, x.opened, x.replays, x.resumed = session.ID(), session.State(), true, false, resumed
+	if x.format != formatJSON {
 		return
 	}
-	s.printJSON("session", struct {
+	x.printJSON("session", struct {
 		Agent     string        `json:"agent"`
 		SessionID acp.SessionID `json:"sessionId"`
 		Cwd       string        `json:"cwd"`
 		Resumed   bool          `json:"resumed"`
-	}{s.agent.Name, session.ID(), session.Cwd(), resumed})
-	s.flush()
+	}{x.agent.Name, session.ID(), session.Cwd(), resumed})
+	x.printHeld()
 }
 
 // replay says that updates until the session is opened are its history.
-func (s *section) replay() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.replays = true
+func (x *execution) replay() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.replays = true
 }
 
 // How long updates that the agent sends after its answer are awaited: each of them, the first if the turn had no
@@ -160,18 +152,18 @@ const (
 
 // awaitLate waits for updates that the agent sends after the response to its prompt, as several do, and says so. If the
 // turn had no message at all, it says that too.
-func (s *section) awaitLate(ctx context.Context) {
-	s.mu.Lock()
-	s.answered = true
+func (x *execution) awaitLate(ctx context.Context) {
+	x.mu.Lock()
+	x.answered = true
 	wait := lateUpdate
-	if !s.said {
+	if !x.said {
 		wait = lateMessage
 	}
-	s.mu.Unlock()
+	x.mu.Unlock()
 	all := time.After(lateAll)
 	for more := true; more; {
 		select {
-		case <-s.updated:
+		case <-x.updated:
 			wait = lateUpdate
 		case <-time.After(wait):
 			more = false
@@ -181,85 +173,85 @@ func (s *section) awaitLate(ctx context.Context) {
 			return
 		}
 	}
-	s.mu.Lock()
-	said, late, stderr := s.said, s.late, s.stderr
-	s.mu.Unlock()
+	x.mu.Lock()
+	said, late, stderr := x.said, x.late, x.stderr
+	x.mu.Unlock()
 	if late {
-		s.say("warning: the agent sent updates after the end of the turn")
+		x.say("warning: the agent sent updates after the end of the turn")
 	}
 	if !said {
 		if stderr != "" {
 			stderr = "; the last line of its standard error: " + stderr
 		}
-		s.warn("warning: the agent ended the turn without a message%s", stderr)
+		x.warn("warning: the agent ended the turn without a message%s", stderr)
 	}
 }
 
 // counts keeps track of what awaitLate needs; mu must be held.
-func (s *section) counts(update acp.SessionUpdate) {
+func (x *execution) counts(update acp.SessionUpdate) {
 	switch v := update.Variant.(type) {
 	case *acp.SessionUpdateAgentMessageChunk:
-		s.said = s.said || seen(blockText(v.Content))
-		s.late = s.late || s.answered
+		x.said = x.said || seen(blockText(v.Content))
+		x.late = x.late || x.answered
 	case *acp.SessionUpdateAgentThoughtChunk, *acp.SessionUpdateToolCall, *acp.SessionUpdateToolCallUpdate,
 		*acp.SessionUpdatePlan:
-		s.late = s.late || s.answered
+		x.late = x.late || x.answered
 	default: // such as a title, which may follow a turn
 	}
 	select {
-	case s.updated <- struct{}{}:
+	case x.updated <- struct{}{}:
 	default: // there is one already
 	}
 }
 
 // update prints an update for people.
-func (s *section) update(id acp.SessionID, update acp.SessionUpdate) {
-	s.mu.Lock()
-	if !s.opened || id != s.session {
-		s.mu.Unlock()
+func (x *execution) update(id acp.SessionID, update acp.SessionUpdate) {
+	x.mu.Lock()
+	if !x.opened || id != x.session {
+		x.mu.Unlock()
 		return
 	}
-	s.counts(update)
-	if s.x.format == formatJSON {
-		s.mu.Unlock()
+	x.counts(update)
+	if x.format == formatJSON {
+		x.mu.Unlock()
 		return
 	}
-	state := s.state
+	state := x.state
 	switch v := update.Variant.(type) {
 	case *acp.SessionUpdateAgentMessageChunk:
-		s.piece((*acp.ContentChunk)(v))
+		x.piece((*acp.ContentChunk)(v))
 	case *acp.SessionUpdateAgentThoughtChunk, *acp.SessionUpdateUserMessageChunk:
-		s.apart = true
+		x.apart = true
 	case *acp.SessionUpdateToolCall:
-		s.endMessage()
-		if done, ok := state.ToolCall(v.ToolCallID); ok && s.ended(&done) { // it arrived completed
-			s.mu.Unlock()
-			s.sayEnd(&done)
+		x.endMessage()
+		if done, ok := state.ToolCall(v.ToolCallID); ok && x.ended(&done) { // it arrived completed
+			x.mu.Unlock()
+			x.sayEnd(&done)
 			return
 		}
 	case *acp.SessionUpdateToolCallUpdate:
-		if done, ok := state.ToolCall(v.ToolCallID); ok && s.ended(&done) {
-			if s.x.format == formatText { // the end of a call does not end a message in progress
-				s.endMessage()
+		if done, ok := state.ToolCall(v.ToolCallID); ok && x.ended(&done) {
+			if x.format == formatText { // the end of a call does not end a message in progress
+				x.endMessage()
 			}
-			s.mu.Unlock()
-			s.sayEnd(&done)
+			x.mu.Unlock()
+			x.sayEnd(&done)
 			return
 		}
 	case *acp.SessionUpdateNotice:
-		s.mu.Unlock()
-		s.say("%s", &view.Item{Variant: (*view.Notice)(v)})
+		x.mu.Unlock()
+		x.say("%s", &view.Item{Variant: (*view.Notice)(v)})
 		return
 	default: // is not a part of the output
 	}
-	s.mu.Unlock()
+	x.mu.Unlock()
 }
 
 // maxReason is the maximum number of characters that are printed of the reason why a tool call failed.
 const maxReason = 300
 
 // sayEnd prints how a tool call ended: if it failed, with its last text, which usually is the reason.
-func (s *section) sayEnd(call *acp.ToolCall) {
+func (x *execution) sayEnd(call *acp.ToolCall) {
 	reason := ""
 	for _, c := range call.Content {
 		if text := c.Text(); text != "" && call.Status == acp.ToolCallStatusFailed {
@@ -273,58 +265,58 @@ func (s *section) sayEnd(call *acp.ToolCall) {
 	if call.Kind != "" {
 		title += " (" + string(call.Kind) + ")"
 	}
-	s.say("%s: %s%s", title, call.Status, reason)
+	x.say("%s: %s%s", title, call.Status, reason)
 }
 
 // ended reports whether a tool call has just ended; mu must be held.
-func (s *section) ended(call *acp.ToolCall) bool {
+func (x *execution) ended(call *acp.ToolCall) bool {
 	if call.Status != acp.ToolCallStatusCompleted && call.Status != acp.ToolCallStatusFailed ||
-		s.told[call.ToolCallID] == call.Status {
+		x.told[call.ToolCallID] == call.Status {
 		return false
 	}
-	if s.told == nil {
-		s.told = map[acp.ToolCallID]acp.ToolCallStatus{}
+	if x.told == nil {
+		x.told = map[acp.ToolCallID]acp.ToolCallStatus{}
 	}
-	s.told[call.ToolCallID] = call.Status
+	x.told[call.ToolCallID] = call.Status
 	return true
 }
 
 // endMessage ends a message, so that the next chunk begins another one; mu must be held.
-func (s *section) endMessage() {
-	if s.spoken && s.midLine && s.x.format == formatText {
-		s.put([]byte("\n"))
+func (x *execution) endMessage() {
+	if x.spoken && x.midLine && x.format == formatText {
+		x.put([]byte("\n"))
 	}
-	s.spoken = false
+	x.spoken = false
 }
 
 // piece prints a chunk of the agent's message; mu must be held. Package view determines which chunks belong together.
-func (s *section) piece(c *acp.ContentChunk) {
+func (x *execution) piece(c *acp.ContentChunk) {
 	id, named := c.MessageID.Get()
-	goesOn := named && id == s.message
-	if !goesOn && (named || s.apart) {
-		s.endMessage()
+	goesOn := named && id == x.message
+	if !goesOn && (named || x.apart) {
+		x.endMessage()
 	}
-	s.message, s.apart = id, false
+	x.message, x.apart = id, false
 	text := withoutControls(blockText(c.Content))
-	if s.x.format == formatQuiet && (!goesOn && !s.spoken || goesOn && s.unseen) {
-		if s.unseen = !seen(text) && len(s.last) > 0; s.unseen { // this replaces no answer
+	if x.format == formatQuiet && (!goesOn && !x.spoken || goesOn && x.unseen) {
+		if x.unseen = !seen(text) && len(x.last) > 0; x.unseen { // this replaces no answer
 			return
 		}
-		s.last, s.stream = nil, plain.Stream{}
+		x.last, x.stream = nil, plain.Stream{}
 	}
-	s.stream.Data = !s.x.terminal
-	text = s.stream.Text(text)
-	if s.x.format == formatText {
-		s.put([]byte(text))
-		s.spoken = s.spoken || text != ""
+	x.stream.Data = !x.terminal
+	text = x.stream.Text(text)
+	if x.format == formatText {
+		x.put([]byte(text))
+		x.spoken = x.spoken || text != ""
 		return
 	}
-	s.spoken = true
-	if len(s.last)+len(text) > maxHeld {
-		s.dropped += len(text)
+	x.spoken = true
+	if len(x.last)+len(text) > maxHeld {
+		x.dropped += len(text)
 		return
 	}
-	s.last = append(s.last, text...)
+	x.last = append(x.last, text...)
 }
 
 // seen reports whether a text has something that can be seen.
@@ -370,7 +362,7 @@ func withoutControls(text string) string {
 }
 
 // line handles a line that passes, for formatJSON.
-func (s *section) line(from conformance.Side, line []byte) {
+func (x *execution) line(from conformance.Side, line []byte) {
 	var m struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
@@ -380,23 +372,23 @@ func (s *section) line(from conformance.Side, line []byte) {
 	if json.Unmarshal(line, &m) != nil {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	switch {
 	case from == conformance.Client && m.Method == acp.MethodPrompt:
-		s.prompt = bytes.Clone(m.ID)
-	case from == conformance.Agent && m.Method == "" && m.Result != nil && s.prompt != nil && bytes.Equal(m.ID, s.prompt):
-		s.response = bytes.Clone(m.Result)
-	case from == conformance.Agent && m.Method == acp.MethodSessionUpdate && !s.replays:
+		x.asked = bytes.Clone(m.ID)
+	case from == conformance.Agent && m.Method == "" && m.Result != nil && x.asked != nil && bytes.Equal(m.ID, x.asked):
+		x.response = bytes.Clone(m.Result)
+	case from == conformance.Agent && m.Method == acp.MethodSessionUpdate && !x.replays:
 		var text bytes.Buffer
 		if json.Compact(&text, m.Params) != nil || text.Len() < 2 || text.Bytes()[0] != '{' {
 			return
 		}
-		line := s.asLine(text.Bytes())
-		if s.opened {
-			s.x.out.write(false, line)
+		line := x.asLine(text.Bytes())
+		if x.opened {
+			x.out.write(false, line)
 		} else {
-			s.hold(line)
+			x.hold(line)
 		}
 	}
 }
@@ -405,10 +397,10 @@ func (s *section) line(from conformance.Side, line []byte) {
 var inJSON = regexp.MustCompile(`##(\pL*\[)`)
 
 // asLine returns an object as a line.
-func (s *section) asLine(object []byte) []byte {
+func (x *execution) asLine(object []byte) []byte {
 	line := bytes.ToValidUTF8(object, []byte("\uFFFD"))
 	line = inJSON.ReplaceAll(line, []byte(`\u0023#$1`))
-	if s.x.terminal {
+	if x.terminal {
 		line = visible(line)
 	}
 	return append(line, '\n')
@@ -429,24 +421,24 @@ func visible(text []byte) (b []byte) {
 }
 
 // printJSON prints an object with one member; mu must be held.
-func (s *section) printJSON(member string, value any) {
+func (x *execution) printJSON(member string, value any) {
 	var object bytes.Buffer
 	enc := json.NewEncoder(&object)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(map[string]any{member: value}); err != nil {
 		return // all printed values can be encoded
 	}
-	s.x.out.write(false, s.asLine(bytes.TrimSpace(object.Bytes())))
+	x.out.write(false, x.asLine(bytes.TrimSpace(object.Bytes())))
 }
 
 // permission counts the requests for which no user could be asked, and prints each for formatJSON.
-func (s *section) permission(d *talk.Decision, nobody bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (x *execution) permission(d *talk.Decision, nobody bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	if nobody {
-		s.unasked++
+		x.unasked++
 	}
-	if s.x.format != formatJSON {
+	if x.format != formatJSON {
 		return
 	}
 	event := struct {
@@ -457,30 +449,30 @@ func (s *section) permission(d *talk.Decision, nobody bool) {
 		Why       string                `json:"why"`
 		Nobody    bool                  `json:"nobodyToAsk"`
 	}{d.Request.SessionID, d.Request.ToolCall, d.Option, d.By.Effect, d.By.Why, nobody}
-	s.printJSON("permission", event)
+	x.printJSON("permission", event)
 }
 
 // unaskedCount returns how many permission requests were rejected because no user could be asked.
-func (s *section) unaskedCount() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.unasked
+func (x *execution) unaskedCount() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.unasked
 }
 
 // close prints the end of the output.
-func (s *section) close(o *outcome) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch s.x.format {
+func (x *execution) close(o *outcome) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch x.format {
 	case formatText:
-		if s.midLine {
-			s.put([]byte("\n"))
+		if x.midLine {
+			x.put([]byte("\n"))
 		}
 	case formatQuiet:
-		if n := len(s.last); n > 0 && s.last[n-1] != '\n' {
-			s.last = append(s.last, '\n')
+		if n := len(x.last); n > 0 && x.last[n-1] != '\n' {
+			x.last = append(x.last, '\n')
 		}
-		s.put(s.last)
+		x.put(x.last)
 	case formatJSON:
 		result := struct {
 			Status     int             `json:"status"`
@@ -488,10 +480,10 @@ func (s *section) close(o *outcome) {
 			Error      string          `json:"error,omitempty"`
 			Seconds    float64         `json:"seconds"`
 			Response   json.RawMessage `json:"response,omitempty"`
-		}{o.status, o.stop, "", o.seconds, s.response}
+		}{o.status, o.stop, "", o.seconds, x.response}
 		if o.err != nil {
 			result.Error = strings.ToValidUTF8(o.err.Error(), "\uFFFD")
 		}
-		s.printJSON("result", result)
+		x.printJSON("result", result)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/acpgo/sdk/acp/launch"
 	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/names"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 	"github.com/acpgo/sdk/internal/await"
@@ -52,6 +53,12 @@ type execution struct {
 	terminal bool      // whether standard output is a terminal
 	together bool      // whether standard output and standard error are the same file
 	tty      *terminal // on which the user is asked; nil if no user is asked
+
+	agent  *agents.Agent
+	key    string         // the agent in the names of sessions
+	lock   *filelock.Lock // of the session's name, or nil
+	record string         // the file of the recording, or ""
+	output
 
 	limit limit
 
@@ -156,20 +163,21 @@ func (x *execution) failed(err error) error {
 }
 
 // perform runs the prompt and prints the result.
-func (s *section) perform() error {
-	x := s.x
+func (x *execution) perform() error {
 	if x.tty = x.askable(); x.tty != nil {
 		// The goroutine that reads it ends with the next line, or with the program.
 		defer func() { _ = x.tty.Close() }()
 	}
 	began := time.Now()
 	var o outcome
-	s.run(&o)
+	if err := x.talk(&o); err != nil {
+		x.classify(&o, err)
+	}
 	o.seconds = float64(time.Since(began).Milliseconds()) / 1000
 	if o.status == statusOK && o.err == nil && x.ctx.Err() != nil {
 		x.classify(&o, context.Cause(x.ctx)) // the output may not have been read
 	}
-	s.close(&o)
+	x.close(&o)
 	if x.flush(); x.out.failure() != nil {
 		if x.classify(&o, x.out.failure()); o.status == statusPipe {
 			o.err = nil // as in other programs whose reader has stopped
@@ -212,27 +220,19 @@ func isAnswer(err error) bool {
 	return answered
 }
 
-// run runs the prompt with the agent.
-func (s *section) run(o *outcome) {
-	if err := s.talk(o); err != nil {
-		s.x.classify(o, err)
-	}
-}
-
 // talk opens the connection, records and judges it.
-func (s *section) talk(o *outcome) (err error) {
-	x := s.x
-	opts := x.clientOptions(s)
+func (x *execution) talk(o *outcome) (err error) {
+	opts := x.clientOptions()
 	check := &liveCheck{}
 	if x.f.check {
-		if check, err = startCheck(&findingLines{s}, s.agent.Name, x.f.level.level); err != nil {
+		if check, err = startCheck(&findingLines{x}, x.agent.Name, x.f.level.level); err != nil {
 			return err
 		}
 		opts.Record = check
 	}
-	if s.record != "" {
+	if x.record != "" {
 		file, err := await.Do(x.ctx, 0, func() (*os.File, error) {
-			return os.OpenFile(s.record, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+			return os.OpenFile(x.record, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		})
 		if err != nil {
 			return errors.Join(err, check.end())
@@ -265,15 +265,15 @@ func (s *section) talk(o *outcome) (err error) {
 			<-killing
 		}
 	}()
-	return s.converse(client, o)
+	return x.converse(client, o)
 }
 
 // clientOptions returns the options of the client for an agent.
-func (x *execution) clientOptions(s *section) *talk.Options {
+func (x *execution) clientOptions() *talk.Options {
 	cfg := x.f.cfg
-	opts := withAgent(x.options, cfg, s.agent)
+	opts := withAgent(x.options, cfg, x.agent)
 	opts.AskLocal = cfg.Deny
-	opts.TerminalLogin, opts.Update, opts.Event, opts.NoMask = x.tty != nil, s.update, s.event, x.f.noMask
+	opts.TerminalLogin, opts.Update, opts.Event, opts.NoMask = x.tty != nil, x.update, x.event, x.f.noMask
 	opts.NoReconnect, opts.CancelGrace = true, cancelGrace
 	switch {
 	case cfg.Allow:
@@ -284,18 +284,17 @@ func (x *execution) clientOptions(s *section) *talk.Options {
 	case x.tty != nil:
 		opts.Ask = func(ctx context.Context, q *talk.Question) (acp.PermissionOptionID, error) {
 			defer x.limit.asking()()
-			return x.tty.ask(ctx, s, q)
+			return x.tty.ask(ctx, x, q)
 		}
 	}
 	if x.format == formatJSON {
-		opts.Line = s.line
+		opts.Line = x.line
 	}
 	return opts
 }
 
 // converse opens the session and sends the prompt.
-func (s *section) converse(client *talk.Client, o *outcome) (err error) {
-	x := s.x
+func (x *execution) converse(client *talk.Client, o *outcome) (err error) {
 	if method := x.f.login; method != "" {
 		answered := x.limit.asking()
 		err := client.Login(x.ctx, acp.AuthMethodID(method),
@@ -308,32 +307,32 @@ func (s *section) converse(client *talk.Client, o *outcome) (err error) {
 	if err != nil {
 		return err
 	}
-	session, err := s.openSession(client)
+	session, err := x.openSession(client)
 	if err != nil {
 		return err
 	}
-	if s.lock != nil {
-		defer func() { err = errors.Join(err, s.lock.Unlock()) }()
+	if x.lock != nil {
+		defer func() { err = errors.Join(err, x.lock.Unlock()) }()
 	}
-	if err := choose(x.ctx, session, &s.agent.Settings); err != nil {
+	if err := choose(x.ctx, session, &x.agent.Settings); err != nil {
 		return err
 	}
 	res, err := session.Prompt(x.ctx, blocks...)
-	if s.resumed && errors.Is(err, acp.ErrResourceNotFound) && isAnswer(err) { // some agents notice only now
+	if x.resumed && errors.Is(err, acp.ErrResourceNotFound) && isAnswer(err) { // some agents notice only now
 		err = x.cannotContinue(err)
 	}
 	if err != nil {
 		return err
 	}
 	o.stop = res.StopReason
-	s.awaitLate(x.ctx)
+	x.awaitLate(x.ctx)
 	switch why, cancelled := errors.AsType[*interruption](context.Cause(x.ctx)); {
 	case cancelled:
 		o.status, o.err = why.status, why
 	case res.StopReason != acp.StopReasonEndTurn:
 		o.status, o.err = statusRefused, fmt.Errorf("the agent stopped: %s", res.StopReason)
 	default:
-		if n := s.unaskedCount(); n > 0 {
+		if n := x.unaskedCount(); n > 0 {
 			o.status = statusUnasked
 			o.err = fmt.Errorf("permission requests that were rejected because no user could be asked: %d; see --policy, "+
 				"--allow and --deny", n)
@@ -343,12 +342,11 @@ func (s *section) converse(client *talk.Client, o *outcome) (err error) {
 }
 
 // openSession opens the session: a new one, or the one with the name.
-func (s *section) openSession(client *talk.Client) (session *talk.Session, err error) {
-	x := s.x
+func (x *execution) openSession(client *talk.Client) (session *talk.Session, err error) {
 	if x.f.session == "" {
 		session, err := client.NewSession(x.ctx, "")
 		if err == nil {
-			s.open(session, false)
+			x.open(session, false)
 		}
 		return session, err
 	}
@@ -356,21 +354,21 @@ func (s *section) openSession(client *talk.Client) (session *talk.Session, err e
 	resumes, loads := can.SessionCapabilities.Resume.Present(), can.LoadSession
 	if !resumes && !loads {
 		return nil, fmt.Errorf("agent %s cannot continue sessions: it supports neither session/resume nor session/load",
-			s.agent.Name)
+			x.agent.Name)
 	}
 	store, err := names.Default()
 	if err != nil {
 		return nil, err
 	}
-	key := names.Key{Agent: s.key, Cwd: x.options.Cwd, Name: x.f.session}
-	if s.lock, err = store.Lock(key); errors.Is(err, filelock.ErrLocked) {
+	key := names.Key{Agent: x.key, Cwd: x.options.Cwd, Name: x.f.session}
+	if x.lock, err = store.Lock(key); errors.Is(err, filelock.ErrLocked) {
 		return nil, fmt.Errorf("session %q is in use by another acp exec", x.f.session)
 	} else if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.lock.Unlock())
+			err = errors.Join(err, x.lock.Unlock())
 		}
 	}()
 	id := acp.SessionID("")
@@ -385,7 +383,7 @@ func (s *section) openSession(client *talk.Client) (session *talk.Session, err e
 	case resumes:
 		session, err = client.Resume(x.ctx, id, "")
 	default:
-		s.replay()
+		x.replay()
 		session, err = client.Load(x.ctx, id, "")
 	}
 	if err != nil {
@@ -397,7 +395,7 @@ func (s *section) openSession(client *talk.Client) (session *talk.Session, err e
 	if err := store.Set(key, session.ID()); err != nil {
 		return nil, err
 	}
-	s.open(session, id != "")
+	x.open(session, id != "")
 	return session, nil
 }
 
@@ -406,47 +404,47 @@ func (x *execution) cannotContinue(err error) error {
 }
 
 // event reports events other than updates of the conversation.
-func (s *section) event(e talk.Event) {
+func (x *execution) event(e talk.Event) {
 	switch e.Kind {
 	case talk.Decided:
 		d := e.Decision
 		why, asks := d.By.Why, d.By.Effect == policy.Ask
 		_, unclear := allow(&d.By, d.Request.Options)
-		if d.By.Effect == policy.Allow || asks && s.x.f.cfg.Allow {
+		if d.By.Effect == policy.Allow || asks && x.f.cfg.Allow {
 			why, asks = cmp.Or(unclear, why), unclear != ""
 		}
-		if s.x.f.cfg.Allow && d.By.Effect == policy.Ask {
+		if x.f.cfg.Allow && d.By.Effect == policy.Ask {
 			why = "--allow: " + why
 		}
-		nobody := asks && s.x.tty == nil && !s.x.f.cfg.Deny
-		s.permission(d, nobody)
+		nobody := asks && x.tty == nil && !x.f.cfg.Deny
+		x.permission(d, nobody)
 		if d.Option == nil {
-			s.say("permission: %s", d)
+			x.say("permission: %s", d)
 			return
 		}
-		s.say("permission: %s (%s)", d, why)
+		x.say("permission: %s (%s)", d, why)
 	case talk.Stderr:
 		if strings.TrimSpace(e.Text) != "" {
-			s.mu.Lock()
-			s.stderr = e.Text
-			s.mu.Unlock()
+			x.mu.Lock()
+			x.stderr = e.Text
+			x.mu.Unlock()
 		}
-		if s.x.f.verbose {
-			s.warn("agent: %s", e.Text)
+		if x.f.verbose {
+			x.warn("agent: %s", e.Text)
 		}
 	case talk.Slow:
-		s.warn("waiting for the agent to answer %s", e.Text)
+		x.warn("waiting for the agent to answer %s", e.Text)
 	case talk.Warning:
-		s.say("warning: %v", e.Err)
+		x.say("warning: %v", e.Err)
 	}
 }
 
 // findingLines is the writer for findings.
-type findingLines struct{ s *section }
+type findingLines struct{ x *execution }
 
 // Write implements io.Writer. The text is already harmless.
 func (l *findingLines) Write(text []byte) (int, error) {
-	l.s.endLine()
-	l.s.x.out.write(true, text)
+	l.x.endLine()
+	l.x.out.write(true, text)
 	return len(text), nil
 }
