@@ -21,7 +21,7 @@ var manuals = []string{"acp.md", "exec.md"}
 // kit-agent.
 func TestManual(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	agent := built(t, kitAgent)
+	agent := must.Get(kitAgent())(t)
 	for _, page := range manuals {
 		t.Run(page, func(t *testing.T) {
 			dir := t.TempDir()
@@ -235,7 +235,7 @@ func TestWorkflowJudgesEveryStart(t *testing.T) {
 			agent, banner = "#!/bin/sh\n$BANNER\nexec ./example\n", "BANNER='echo Welcome' "
 		}
 		dir := t.TempDir()
-		must.Do(t, os.Symlink(built(t, exampleAgent), filepath.Join(dir, "example")))
+		must.Do(t, os.Symlink(must.Get(exampleAgent())(t), filepath.Join(dir, "example")))
 		for name, text := range map[string]string{"agent": agent, "suite": "#!/bin/sh\nset -e\nexport BANNER=\n" + strings.Replace(start, "$AGENT", banner+"$AGENT", 1) + start} {
 			must.Do(t, buildtest.WriteFile(filepath.Join(dir, name), text, 0o755))
 		}
@@ -254,7 +254,7 @@ func TestWorkflowProbe(t *testing.T) {
 	tier.Need(t, tier.Nightly)
 	text := workflow(t, "docs/probe.md", "name: acp\n")
 	dir := t.TempDir()
-	must.Do(t, os.Symlink(built(t, exampleAgent), filepath.Join(dir, "agent")))
+	must.Do(t, os.Symlink(must.Get(exampleAgent())(t), filepath.Join(dir, "agent")))
 	for name, text := range map[string]string{
 		"my-agent": "#!/bin/sh\necho Welcome\nexec ./agent\n", "acp-known.txt": "TRN-5  # it greets its users\n",
 	} {

@@ -138,7 +138,7 @@ func (p *inspectPage) request(source, method string, params any) *inspectedRow {
 // startInspect starts acp inspect.
 func startInspect(t *testing.T, env []string, args ...string) *gatewayProcess {
 	t.Helper()
-	cmd := exec.Command(programPath(t, "acp"), append([]string{"inspect"}, args...)...)
+	cmd := exec.Command(must.Get(exec.LookPath("acp"))(t), append([]string{"inspect"}, args...)...)
 	cmd.Env = append(os.Environ(), env...)
 	return startServer(t, cmd)
 }
@@ -147,7 +147,7 @@ func startInspect(t *testing.T, env []string, args ...string) *gatewayProcess {
 func TestInspectEditor(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	env := []string{"XDG_STATE_HOME=" + t.TempDir()}
-	g := startInspect(t, env, "--listen", "--", programPath(t, "parrot"))
+	g := startInspect(t, env, "--listen", "--", must.Get(exec.LookPath("parrot"))(t))
 	g.waitLog(t, `(?m)^  \{.*\}$`)
 	printed := regexp.MustCompile(`(?m)^  (\{.*\})$`).FindStringSubmatch(g.logged())
 	var command struct {
@@ -160,7 +160,7 @@ func TestInspectEditor(t *testing.T) {
 	page := openPage(t, g.url)
 	banner := &conformance.TapOptions{Accept: map[string]string{"TRN-5": "the parrot prints a banner"}}
 	editor := func() (*acp.ClientConn, *acp.ClientSession) {
-		cmd := exec.Command(programPath(t, "acp"), command.Args...)
+		cmd := exec.Command(must.Get(exec.LookPath("acp"))(t), command.Args...)
 		cmd.Env = append(os.Environ(), env...)
 		conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, acp.Command(cmd), banner), acp.ClientHandlers{}, nil)
 		must.Do(t, err)
@@ -195,7 +195,7 @@ func TestInspectEditor(t *testing.T) {
 	prompt(session, "without an inspection")
 	must.Do(t, conn.Close())
 	// It ends like the agent.
-	cmd := exec.Command(programPath(t, "acp"), "inspect", "--connect", "--", "sh", "-c", "cat; exit 9")
+	cmd := exec.Command(must.Get(exec.LookPath("acp"))(t), "inspect", "--connect", "--", "sh", "-c", "cat; exit 9")
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdin = strings.NewReader("x\ny")
 	if out, err := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != 9 || string(out) != "x\ny" {

@@ -4,13 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -141,42 +141,25 @@ func TestProbeClientAsks(t *testing.T) {
 // badLogin is a client that logs in in a terminal when the agent requires it, and then does the wrong thing: it
 // continues whatever the result, or never continues.
 func badLogin(how string, command []string) {
+	agent := func(args ...string) *exec.Cmd { return exec.Command(command[0], slices.Concat(command[1:], args)...) }
 	for starts := 1; ; starts++ {
-		agent, err := rpc.Command(exec.Command(command[0], command[1:]...)).Connect(context.Background())
+		conn, err := acp.Connect(context.Background(), rpc.Command(agent()), acp.ClientHandlers{},
+			&acp.ClientOptions{Info: acp.Implementation{Name: "bad", Version: "1"}, TerminalAuth: true})
 		if err != nil {
 			panic(err)
 		}
-		var login []string
-		for _, request := range []string{
-			`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"auth":{"terminal":true}},"clientInfo":{"name":"bad","version":"1"}}}`,
-			`{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}`,
-		} {
-			err := agent.Write([]byte(request))
-			line, failed := agent.Read()
-			if err != nil || failed != nil {
-				break
-			}
-			var answer struct {
-				Result struct {
-					AuthMethods []struct{ Args []string }
-				}
-			}
-			if json.Unmarshal(line, &answer) == nil && len(answer.Result.AuthMethods) > 0 {
-				login = answer.Result.AuthMethods[0].Args
-			}
+		_, _ = conn.NewSession(context.Background(), &acp.NewSessionRequest{Cwd: "/"})
+		methods := conn.Initialized().AuthMethods
+		if starts > 1 || len(methods) == 0 {
+			break
 		}
-		if starts > 1 || len(login) == 0 {
-			io.Copy(io.Discard, os.Stdin) // its user ends it
-			return
-		}
-		agent.Close()
-		err = exec.Command(command[0], append(command[1:len(command):len(command)], login...)...).Run()
+		conn.Close()
+		_ = agent(methods[0].Variant.(*acp.AuthMethodTerminal).Args...).Run() // the fault: it ignores whether the login failed
 		if how == "login-forgotten" {
-			io.Copy(io.Discard, os.Stdin)
-			return
+			break
 		}
-		_ = err // the fault: it ignores whether the login failed
 	}
+	io.Copy(io.Discard, os.Stdin) // its user ends it
 }
 
 // TestProbeClient probes the scripted client: nothing fails, no recommendation is broken, and no MUST is missing.
@@ -190,7 +173,7 @@ func TestProbeClient(t *testing.T) {
 	} {
 		args = append(args, "--type", typed)
 	}
-	args = append(args, "--", built(t, exampleAgent), "client", "-add", os.TempDir(), "-mcp", "files=true")
+	args = append(args, "--", must.Get(exampleAgent())(t), "client", "-add", os.TempDir(), "-mcp", "files=true")
 	r, status := runJSON(t, "probe-client", args...)
 	if status != 0 || !r.Conforms {
 		t.Errorf("ended with status %d, conforms: %v", status, r.Conforms)
@@ -226,7 +209,7 @@ func TestProbeClientFaults(t *testing.T) {
 // report covers both.
 func TestFakeAgent(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	client, file := built(t, exampleAgent), filepath.Join(t.TempDir(), "seen.jsonl")
+	client, file := must.Get(exampleAgent())(t), filepath.Join(t.TempDir(), "seen.jsonl")
 	acp := must.Get(exec.LookPath("acp"))(t)
 	for range 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

@@ -19,7 +19,7 @@ func TestProbeAgent(t *testing.T) {
 	tier.Need(t, tier.Full)
 	t.Parallel() // it mostly waits
 	r, status := runJSON(t, "probe", "--timeout", "1m", "--quiet", "1s", "--end-timeout", "1m", "--jobs", "8",
-		"--auth", "example-login", "--", built(t, exampleAgent), "-state", t.TempDir(), "-require-auth", "-command-time", "500ms")
+		"--auth", "example-login", "--", must.Get(exampleAgent())(t), "-state", t.TempDir(), "-require-auth", "-command-time", "500ms")
 	if status != 0 || !r.Conforms {
 		t.Errorf("ended with status %d, conforms: %v", status, r.Conforms)
 	}

@@ -40,16 +40,16 @@ func TestRecordBetweenTypeScriptPrograms(t *testing.T) {
 	outer, inner, root := t.TempDir(), t.TempDir(), notes(t)
 	plan := turnsPlan(t, root)
 	file := filepath.Join(t.TempDir(), "run.jsonl")
-	command := witness(outer, append([]string{programPath(t, "acp"), "record", "--no-mask", "-o", file, "--"},
+	command := witness(outer, append([]string{must.Get(exec.LookPath("acp"))(t), "record", "--no-mask", "-o", file, "--"},
 		witness(inner, "node", filepath.Join(dir, "agent.mjs"))...)...)
 	client := exec.Command("node", append([]string{filepath.Join(dir, "client.mjs"), string(plan)}, command...)...)
 	if out, err := client.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	compareWitnesses(t, "record", outer, inner)
-	all := must.Get(recording.ReadAll(strings.NewReader(readText(t, file))))(t)
+	all := must.Get(recording.ReadAll(strings.NewReader(string(must.Get(os.ReadFile(file))(t)))))(t)
 	for side, name := range map[conformance.Side]string{conformance.Client: "in", conformance.Agent: "out"} {
-		if got, want := string(all.Sent(side)), readText(t, filepath.Join(outer, name)); got != want {
+		if got, want := string(all.Sent(side)), string(must.Get(os.ReadFile(filepath.Join(outer, name)))(t)); got != want {
 			t.Errorf("%v: %d bytes were recorded of %d", side, len(got), len(want))
 		}
 	}
@@ -79,7 +79,7 @@ func turnsPlan(t *testing.T, root string) []byte {
 func compareWitnesses(t *testing.T, through, outer, inner string) {
 	t.Helper()
 	for _, name := range []string{"in", "out"} {
-		sent, got := readText(t, filepath.Join(outer, name)), readText(t, filepath.Join(inner, name))
+		sent, got := string(must.Get(os.ReadFile(filepath.Join(outer, name)))(t)), string(must.Get(os.ReadFile(filepath.Join(inner, name)))(t))
 		if sent != got || len(sent) == 0 {
 			t.Errorf("%s, %s: %d bytes became %d", through, name, len(sent), len(got))
 		}
@@ -94,28 +94,15 @@ func replayTypeScript(t *testing.T, dir string, plan []byte, root, file string, 
 	out := must.Get(os.Create(masked))(t)
 	must.Do(t, errors.Join(recording.WriteAll(out, recording.Header{}, all, recording.NewMasker()), out.Close()))
 	for _, file := range []string{file, masked} {
-		got, err := exec.Command(programPath(t, "acp"), "replay", file, "--as", "client", "--", "node", filepath.Join(dir, "agent.mjs")).CombinedOutput()
+		got, err := exec.Command(must.Get(exec.LookPath("acp"))(t), "replay", file, "--as", "client", "--", "node", filepath.Join(dir, "agent.mjs")).CombinedOutput()
 		if err != nil || !bytes.Contains(got, []byte(", 0 differences\n")) {
 			t.Errorf("the recorded client: %v\n%s", err, got)
 		}
 		// Restore the client's directory.
 		must.Do(t, errors.Join(os.Remove(filepath.Join(root, "greeting.txt")), os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600)))
-		client := exec.Command("node", filepath.Join(dir, "client.mjs"), string(plan), programPath(t, "acp"), "replay", file, "--as", "agent")
+		client := exec.Command("node", filepath.Join(dir, "client.mjs"), string(plan), must.Get(exec.LookPath("acp"))(t), "replay", file, "--as", "agent")
 		if got, err = client.CombinedOutput(); err != nil || !bytes.Contains(got, []byte(", 0 differences\n")) {
 			t.Errorf("the recorded agent: %v\n%s", err, got)
 		}
 	}
-}
-
-func readText(t *testing.T, name string) string {
-	t.Helper()
-	text := must.Get(os.ReadFile(name))(t)
-	return string(text)
-}
-
-// programPath returns the path of a program that is the test binary under another name.
-func programPath(t *testing.T, name string) string {
-	t.Helper()
-	path := must.Get(exec.LookPath(name))(t)
-	return path
 }

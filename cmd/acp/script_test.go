@@ -79,13 +79,6 @@ func build(dir string) func() (string, error) {
 	})
 }
 
-// built returns the path of an example program.
-func built(t *testing.T, program func() (string, error)) string {
-	t.Helper()
-	path := must.Get(program())(t)
-	return path
-}
-
 // TestScripts runs the program as users do, in separate processes: each file of testdata/script contains commands and
 // their expected output.
 func TestScripts(t *testing.T) {

@@ -15,7 +15,7 @@ func TestServeBetweenTypeScriptPrograms(t *testing.T) {
 	for _, scheme := range []string{"ws", "http"} {
 		inner, outer, root := t.TempDir(), t.TempDir(), notes(t)
 		g := startGateway(t, nil, append([]string{"--"}, witness(inner, "node", filepath.Join(dir, "agent.mjs"))...)...)
-		connect := witness(outer, programPath(t, "acp"), "connect", "--remote-files", "--remote-terminals", g.at(scheme))
+		connect := witness(outer, must.Get(exec.LookPath("acp"))(t), "connect", "--remote-files", "--remote-terminals", g.at(scheme))
 		client := exec.Command("node", append([]string{filepath.Join(dir, "client.mjs"), string(turnsPlan(t, root))}, connect...)...)
 		if out, err := client.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s\n%s", scheme, err, out, g.logged())
@@ -31,7 +31,7 @@ func TestServeTypeScriptClient(t *testing.T) {
 	for _, scheme := range []string{"ws", "http"} {
 		recorded, root := filepath.Join(t.TempDir(), "run.jsonl"), notes(t)
 		g := startGateway(t, []string{"ACP_SERVE_TOKEN=" + secret}, "--",
-			programPath(t, "acp"), "record", "-o", recorded, "--", "node", filepath.Join(dir, "agent.mjs"))
+			must.Get(exec.LookPath("acp"))(t), "record", "-o", recorded, "--", "node", filepath.Join(dir, "agent.mjs"))
 		client := exec.Command("node", filepath.Join(dir, "client.mjs"), string(turnsPlan(t, root)), g.at(scheme))
 		client.Env = append(client.Environ(), "ACP_INTEROP_TOKEN="+secret)
 		if out, err := client.CombinedOutput(); err != nil {
@@ -62,7 +62,7 @@ func TestConnectTypeScriptServer(t *testing.T) {
 	for _, scheme := range []string{"ws", "http"} {
 		recorded := filepath.Join(t.TempDir(), "run.jsonl")
 		client := exec.Command("node", filepath.Join(dir, "client.mjs"), string(turnsPlan(t, notes(t))),
-			programPath(t, "acp"), "record", "-o", recorded, "--", programPath(t, "acp"), "connect", scheme+"://"+address+"/acp")
+			must.Get(exec.LookPath("acp"))(t), "record", "-o", recorded, "--", must.Get(exec.LookPath("acp"))(t), "connect", scheme+"://"+address+"/acp")
 		if out, err := client.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", scheme, err, out)
 		}
@@ -77,7 +77,7 @@ func TestConnectTypeScriptServer(t *testing.T) {
 // conforms checks that a recording conforms.
 func conforms(t *testing.T, scheme, recorded string, flags ...string) {
 	t.Helper()
-	out, err := exec.Command(programPath(t, "acp"), append([]string{"check", "--level", "must", recorded}, flags...)...).CombinedOutput()
+	out, err := exec.Command(must.Get(exec.LookPath("acp"))(t), append([]string{"check", "--level", "must", recorded}, flags...)...).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), ": conforms (") {
 		t.Errorf("%s: %v\n%s", scheme, err, out)
 	}

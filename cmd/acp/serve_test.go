@@ -100,7 +100,7 @@ func (g *gatewayProcess) end(t *testing.T) {
 // startGateway starts acp serve on a free port.
 func startGateway(t *testing.T, env []string, args ...string) *gatewayProcess {
 	t.Helper()
-	cmd := exec.Command(programPath(t, "acp"), append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	cmd := exec.Command(must.Get(exec.LookPath("acp"))(t), append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 	cmd.Env = append(append(os.Environ(), "XDG_STATE_HOME="+t.TempDir()), env...)
 	return startServer(t, cmd)
 }
@@ -173,7 +173,7 @@ func heard(t *testing.T, transport acp.Transport) (prompt func(text string) (str
 // connectCommand returns acp connect as the agent of a client.
 func connectCommand(t *testing.T, env []string, args ...string) acp.Transport {
 	t.Helper()
-	cmd := exec.Command(programPath(t, "acp"), append([]string{"connect"}, args...)...)
+	cmd := exec.Command(must.Get(exec.LookPath("acp"))(t), append([]string{"connect"}, args...)...)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = t.Output()
 	return acp.Command(cmd)
@@ -194,7 +194,7 @@ func TestServeHomes(t *testing.T) {
 	dir := t.TempDir()
 	file, state := filepath.Join(dir, "tokens"), filepath.Join(dir, "state")
 	must.Do(t, os.WriteFile(file, []byte("ada token-of-ada\nAda token-of-Ada\n../ada token-of-dots\nbob token-of-bob\ntoken-of-nobody\n"), 0o600))
-	g := startGateway(t, []string{"HOME=" + dir, "XDG_CACHE_HOME=" + filepath.Join(dir, "own")}, "--token-file", file, "--state", state, "--", built(t, exampleAgent))
+	g := startGateway(t, []string{"HOME=" + dir, "XDG_CACHE_HOME=" + filepath.Join(dir, "own")}, "--token-file", file, "--state", state, "--", must.Get(exampleAgent())(t))
 	as := func(name string) *acp.ClientConn {
 		t.Helper()
 		conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, remote.Dial(g.at("ws"), bearer("token-of-"+name)), nil), acp.ClientHandlers{}, nil)
@@ -237,7 +237,7 @@ func TestServeHomes(t *testing.T) {
 		}
 	}
 	must.Do(t, os.Chmod(filepath.Join(state, homes[0].Name()), 0o755))
-	out, err := exec.Command(programPath(t, "acp"), "serve", "--token-file", file, "--state", state, "--", "cat").CombinedOutput()
+	out, err := exec.Command(must.Get(exec.LookPath("acp"))(t), "serve", "--token-file", file, "--state", state, "--", "cat").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "accessible to others") {
 		t.Errorf("with a home that others can read: %v, %s", err, out)
 	}
@@ -247,7 +247,7 @@ func TestServeHomes(t *testing.T) {
 func TestServeAndConnect(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	must.Do(t, os.WriteFile(file, []byte("# who may\nada "+secret+"\n"), 0o600))
-	g := startGateway(t, []string{"ACP_SERVE_TOKEN=another"}, "--token-file", file, "--env", "COLOUR=green", "--", programPath(t, "parrot"))
+	g := startGateway(t, []string{"ACP_SERVE_TOKEN=another"}, "--token-file", file, "--env", "COLOUR=green", "--", must.Get(exec.LookPath("parrot"))(t))
 	base := strings.TrimSuffix(g.url, remote.DefaultPath)
 	if status, text := get(t, base+"/healthz"); status != 200 || text != "ok\n" {
 		t.Errorf("health: %d %s", status, text)
@@ -306,7 +306,7 @@ func TestServeRefuses(t *testing.T) {
 	const ada, mallory, guess = secret + "-of-ada", secret + "-of-mallory", "a-guess-of-a-token"
 	const hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`
 	g := startGateway(t, nil, "--token-file", tokens, "--token-query", "token", "--log-debug", "--max-message", "65536", "--max-connections-each", "2", "--",
-		programPath(t, "parrot"))
+		must.Get(exec.LookPath("parrot"))(t))
 	prompt := heard(t, remote.Dial(g.at("ws"), bearer(ada)))
 	ask := func(token, query, body string, header ...string) *http.Response {
 		t.Helper()
@@ -368,7 +368,7 @@ func TestServeRefuses(t *testing.T) {
 
 // When an agent dies, pending calls fail, and the gateway continues.
 func TestServeAgentDies(t *testing.T) {
-	g := startGateway(t, nil, "--metrics", "127.0.0.1:0", "--", programPath(t, "parrot"))
+	g := startGateway(t, nil, "--metrics", "127.0.0.1:0", "--", must.Get(exec.LookPath("parrot"))(t))
 	for _, scheme := range []string{"ws", "http"} {
 		prompt := heard(t, remote.Dial(g.at(scheme), nil))
 		if _, err := prompt("die"); err == nil {
@@ -386,7 +386,7 @@ func TestServeAgentDies(t *testing.T) {
 
 // The metrics are in the format of Prometheus.
 func TestServeMetrics(t *testing.T) {
-	g := startGateway(t, nil, "--metrics", "127.0.0.1:0", "--", programPath(t, "parrot"))
+	g := startGateway(t, nil, "--metrics", "127.0.0.1:0", "--", must.Get(exec.LookPath("parrot"))(t))
 	g.waitLog(t, `metrics`)
 	found := regexp.MustCompile(`http://127\.0\.0\.1:\d+/metrics`).FindString(g.logged())
 	prompt := heard(t, remote.Dial(g.at("http"), nil))
@@ -409,7 +409,7 @@ func TestServeEnds(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	for _, scheme := range []string{"ws", "http"} {
 		t.Run(scheme, func(t *testing.T) {
-			g := startGateway(t, nil, "--log-debug", "--", programPath(t, "parrot"))
+			g := startGateway(t, nil, "--log-debug", "--", must.Get(exec.LookPath("parrot"))(t))
 			conn, err := acp.Connect(t.Context(), remote.Dial(g.at(scheme), &remote.DialOptions{ReopenTime: time.Second}), acp.ClientHandlers{}, nil)
 			must.Do(t, err)
 			defer conn.Close()
@@ -430,7 +430,7 @@ func TestServeEnds(t *testing.T) {
 // end.
 func TestConnectComesBack(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	g := startGateway(t, nil, "--", programPath(t, "parrot"))
+	g := startGateway(t, nil, "--", must.Get(exec.LookPath("parrot"))(t))
 	address, _, _ := strings.Cut(strings.TrimPrefix(g.url, "http://"), "/")
 	const end = 500
 	var want strings.Builder
@@ -442,7 +442,7 @@ func TestConnectComesBack(t *testing.T) {
 		proxy.Limit(20_000, cuts)
 		t.Cleanup(func() { must.Do(t, proxy.Close()) })
 		said := &lines{}
-		cmd := exec.Command(programPath(t, "acp"), "connect", "--reopen-timeout", "3m", scheme+"://"+proxy.Addr()+remote.DefaultPath)
+		cmd := exec.Command(must.Get(exec.LookPath("acp"))(t), "connect", "--reopen-timeout", "3m", scheme+"://"+proxy.Addr()+remote.DefaultPath)
 		cmd.Stderr = said
 		return acp.Command(cmd), said, proxy
 	}

@@ -44,7 +44,7 @@ const allows, rejects = `{"outcome":"selected","optionId":"allow"}`, `{"outcome"
 
 // newClient2 runs hosted behind acp translate with flags.
 func newClient2(t *testing.T, outcome string, flags ...string) *client2 {
-	return startClient2(t, outcome, slices.Concat([]string{programPath(t, "acp"), "translate"}, flags, []string{"--", programPath(t, "hosted")})...)
+	return startClient2(t, outcome, slices.Concat([]string{must.Get(exec.LookPath("acp"))(t), "translate"}, flags, []string{"--", must.Get(exec.LookPath("hosted"))(t)})...)
 }
 
 func startClient2(t *testing.T, outcome string, command ...string) *client2 {
@@ -176,8 +176,8 @@ func (c *client2) idle(reason string) {
 func TestTranslateHostAllows(t *testing.T) {
 	t.Parallel()
 	near, far := filepath.Join(t.TempDir(), "near.jsonl"), filepath.Join(t.TempDir(), "far.jsonl")
-	c := startClient2(t, allows, programPath(t, "acp"), "record", "-o", near, "--", programPath(t, "acp"), "translate", "--files", "--terminals", "--",
-		programPath(t, "acp"), "record", "-o", far, "--", programPath(t, "hosted"))
+	c := startClient2(t, allows, must.Get(exec.LookPath("acp"))(t), "record", "-o", near, "--", must.Get(exec.LookPath("acp"))(t), "translate", "--files", "--terminals", "--",
+		must.Get(exec.LookPath("acp"))(t), "record", "-o", far, "--", must.Get(exec.LookPath("hosted"))(t))
 	if got := c.play("offered"); got != "true true true" {
 		t.Errorf("offered: %s", got)
 	}
@@ -263,7 +263,7 @@ func TestTranslateHostIsOff(t *testing.T) {
 			t.Errorf("%s: wrote: %s", flags, got)
 		}
 	}
-	out, err := exec.Command(programPath(t, "acp"), "exec", "--protocol", "1", "--no-terminals", "offered", "--", programPath(t, "acp"), "translate", "--files", "--terminals", "--", programPath(t, "hosted")).CombinedOutput()
+	out, err := exec.Command(must.Get(exec.LookPath("acp"))(t), "exec", "--protocol", "1", "--no-terminals", "offered", "--", must.Get(exec.LookPath("acp"))(t), "translate", "--files", "--terminals", "--", must.Get(exec.LookPath("hosted"))(t)).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "true true false") {
 		t.Errorf("version 1: %s, %v", out, err)
 	}

@@ -19,7 +19,7 @@ import (
 func TestTypeScriptAgentVersion2(t *testing.T) {
 	dir := typescript(t)
 	agent := []string{"node", filepath.Join(dir, "v2-agent.mjs")}
-	work, acp := t.TempDir(), programPath(t, "acp")
+	work, acp := t.TempDir(), must.Get(exec.LookPath("acp"))(t)
 	rules := filepath.Join(work, "rules.json")
 	for name, text := range map[string]string{rules: `{"rules": []}`, filepath.Join(work, "greeting.txt"): "Good morning\n"} {
 		must.Do(t, os.WriteFile(name, []byte(text), 0o600))
@@ -64,7 +64,7 @@ func TestTypeScriptAgentVersion2(t *testing.T) {
 func TestTypeScriptClientVersion2(t *testing.T) {
 	client := filepath.Join(typescript(t), "v2-client.mjs")
 	sdk := must.Get(filepath.Abs("../.."))(t)
-	acp, work := programPath(t, "acp"), t.TempDir()
+	acp, work := must.Get(exec.LookPath("acp"))(t), t.TempDir()
 	agent, wire := filepath.Join(work, "my-agent", "agent.exe"), filepath.Join(work, "wire.jsonl")
 	plan, err := json.Marshal(map[string]string{"root": work, "allow": "One", "reject": "Two", "long": "Three"})
 	must.Do(t, err)
@@ -104,7 +104,7 @@ func TestTypeScriptClientVersion2(t *testing.T) {
 func TestTypeScriptClientVersion2Host(t *testing.T) {
 	client := filepath.Join(typescript(t), "v2-client.mjs")
 	agent := must.Get(exampleAgent())(t)
-	acp, root, work := programPath(t, "acp"), notes(t), t.TempDir()
+	acp, root, work := must.Get(exec.LookPath("acp"))(t), notes(t), t.TempDir()
 	near, far := filepath.Join(work, "near.jsonl"), filepath.Join(work, "far.jsonl")
 	cmd := exec.Command("node", client, string(turnsPlan(t, root)), acp, "record", "-o", near, "--",
 		acp, "translate", "--files", "--terminals", "--", acp, "record", "-o", far, "--", agent, "-state", work)
@@ -121,7 +121,7 @@ func TestTypeScriptClientVersion2Host(t *testing.T) {
 		}
 	}
 	must.Do(t, json.Unmarshal(out, &got))
-	text := readText(t, filepath.Join(root, "notes.txt"))
+	text := string(must.Get(os.ReadFile(filepath.Join(root, "notes.txt")))(t))
 	if len(got.Terminals) != 1 || got.Terminals[0].Output != text || got.Terminals[0].Exit != 0 || len(got.Permissions["allow"]) != 4 {
 		t.Errorf("got %s, with %q in the file", out, text)
 	}

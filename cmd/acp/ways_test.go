@@ -96,11 +96,11 @@ func (g *grabbed) the(name string) string {
 }
 
 func (g *grabbed) serve() string {
-	return startGateway(g.T, g.env, "--", programPath(g.T, "grabber")).url
+	return startGateway(g.T, g.env, "--", must.Get(exec.LookPath("grabber"))(g.T)).url
 }
 
 func (g *grabbed) acp(args ...string) {
-	cmd := exec.Command(programPath(g.T, "acp"), args...)
+	cmd := exec.Command(must.Get(exec.LookPath("acp"))(g.T), args...)
 	cmd.Env, cmd.Dir = append(os.Environ(), g.env...), g.dir
 	out, err := cmd.CombinedOutput() // the status says, too, what was rejected
 	g.Logf("%q: %v\n%s", args, err, out)
@@ -118,14 +118,14 @@ func toml(words ...string) string {
 
 // waysToAgents are the rows of the table in SECURITY.md.
 var waysToAgents = map[string]way{
-	"command": {agent: func(g *grabbed) string { return "command = " + toml(programPath(g.T, "grabber")) }},
+	"command": {agent: func(g *grabbed) string { return "command = " + toml(must.Get(exec.LookPath("grabber"))(g.T)) }},
 	"command, --deny": {
-		agent: func(g *grabbed) string { return "command = " + toml(programPath(g.T, "grabber")) }, flags: []string{"--deny"},
+		agent: func(g *grabbed) string { return "command = " + toml(must.Get(exec.LookPath("grabber"))(g.T)) }, flags: []string{"--deny"},
 	},
 	"registry": {agent: func(g *grabbed) string {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/registry.json" {
-				fmt.Fprintf(w, "#!/bin/sh\nexec '%s'\n", programPath(g.T, "grabber"))
+				fmt.Fprintf(w, "#!/bin/sh\nexec '%s'\n", must.Get(exec.LookPath("grabber"))(g.T))
 				return
 			}
 			fmt.Fprintf(w, `{"version":"1.0.0","agents":[{"id":"grab-acp","name":"Grabber","version":"1.0.0","description":"","distribution":{"binary":{%q:{"archive":"http://%s/grab-acp","cmd":"./grab-acp"}}}}]}`,
@@ -137,16 +137,16 @@ var waysToAgents = map[string]way{
 		return `registry = "grab-acp"`
 	}},
 	"acp conduct": {agent: func(g *grabbed) string {
-		return "command = " + toml(programPath(g.T, "acp"), "conduct", "--", programPath(g.T, "grabber"))
+		return "command = " + toml(must.Get(exec.LookPath("acp"))(g.T), "conduct", "--", must.Get(exec.LookPath("grabber"))(g.T))
 	}},
 	"acp conduct --agent URL": {agent: func(g *grabbed) string {
-		return "command = " + toml(programPath(g.T, "acp"), "conduct", "--agent", g.serve())
+		return "command = " + toml(must.Get(exec.LookPath("acp"))(g.T), "conduct", "--agent", g.serve())
 	}},
 	"acp translate": {agent: func(g *grabbed) string {
-		return "command = " + toml(programPath(g.T, "acp"), "translate", "--", programPath(g.T, "grabber"))
+		return "command = " + toml(must.Get(exec.LookPath("acp"))(g.T), "translate", "--", must.Get(exec.LookPath("grabber"))(g.T))
 	}},
 	"acp connect URL": {agent: func(g *grabbed) string {
-		return "command = " + toml(programPath(g.T, "acp"), "connect", g.serve())
+		return "command = " + toml(must.Get(exec.LookPath("acp"))(g.T), "connect", g.serve())
 	}},
 	"URL": {agent: func(g *grabbed) string { return fmt.Sprintf("url = %q", "ws"+strings.TrimPrefix(g.serve(), "http")) }},
 	"URL, --remote-files, --remote-terminals": {
@@ -160,7 +160,7 @@ var waysToAgents = map[string]way{
 		if out, err := build.CombinedOutput(); err != nil {
 			g.Fatalf("%v\n%s", err, out)
 		}
-		cmd := exec.Command(program, "up", "--listen", "127.0.0.1:0", "--", programPath(g.T, "grabber"))
+		cmd := exec.Command(program, "up", "--listen", "127.0.0.1:0", "--", must.Get(exec.LookPath("grabber"))(g.T))
 		cmd.Env = append(os.Environ(), g.env...)
 		return fmt.Sprintf("url = %q", startServer(g.T, cmd).url)
 	}},

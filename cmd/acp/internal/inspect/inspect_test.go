@@ -163,54 +163,42 @@ func (p *testPage) until(what string, there func() bool) {
 	}
 }
 
+// decoded returns a message or an event as what its type says.
+func decoded[T any](p *testPage, text []byte) (v T) {
+	p.i.t.Helper()
+	if err := json.Unmarshal(text, &v); err != nil {
+		p.i.t.Fatalf("%v in %.300s", err, text)
+	}
+	return v
+}
+
 func (p *testPage) take(text []byte) {
 	p.i.t.Helper()
-	var is struct{ Is string }
-	decode := func(text []byte, v any) {
-		if err := json.Unmarshal(text, v); err != nil {
-			p.i.t.Fatalf("%v in %.300s", err, text)
-		}
-	}
-	decode(text, &is)
-	switch is.Is {
+	switch is := decoded[struct{ Is string }](p, text).Is; is {
 	case "hello":
-		decode(text, &p.hello)
+		p.hello = decoded[hello](p, text)
 	case "state":
-		p.state = stateMessage{}
-		decode(text, &p.state)
+		p.state = decoded[stateMessage](p, text)
 	case "reply":
-		var r reply
-		decode(text, &r)
+		r := decoded[reply](p, text)
 		p.replies[r.ID] = r
 	case "log":
-		var l logMessage
-		decode(text, &l)
+		l := decoded[logMessage](p, text)
 		p.cursor = l.Cursor
 		for _, event := range l.Events {
-			decode(event, &is)
-			switch is.Is {
-			case "source":
-				var s sourceEvent
-				decode(event, &s)
-				p.sources = append(p.sources, s)
-			case "row":
-				var r rowEvent
-				decode(event, &r)
-				p.rows[r.Source] = append(p.rows[r.Source], r)
-			case "late":
-				var l lateEvent
-				decode(event, &l)
-				p.late = append(p.late, l)
-			case "item":
-				var item itemEvent
-				decode(event, &item)
-				p.items = append(p.items, item)
-			default:
-				p.i.t.Fatalf("unknown event %s", event)
-			}
+			p.take(event)
 		}
+	case "source":
+		p.sources = append(p.sources, decoded[sourceEvent](p, text))
+	case "row":
+		r := decoded[rowEvent](p, text)
+		p.rows[r.Source] = append(p.rows[r.Source], r)
+	case "late":
+		p.late = append(p.late, decoded[lateEvent](p, text))
+	case "item":
+		p.items = append(p.items, decoded[itemEvent](p, text))
 	default:
-		p.i.t.Fatalf("unknown message %.300s", text)
+		p.i.t.Fatalf("unknown message or event %.300s", text)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/acpgo/sdk/cmd/acp/internal/test/screen"
 )
 
@@ -51,12 +53,9 @@ func colorOf(name string) string {
 		return ""
 	case i < 16:
 		return palette[i]
-	case i < 232: // a cube with sides of six colors
-		level := func(n int) int { return []int{0, 95, 135, 175, 215, 255}[n%6] }
-		return fmt.Sprintf("#%02x%02x%02x", level((i-16)/36), level((i-16)/6), level(i-16))
 	default:
-		gray := 8 + 10*(i-232)
-		return fmt.Sprintf("#%02x%02x%02x", gray, gray, gray)
+		r, g, b, _ := ansi.IndexedColor(i).RGBA()
+		return fmt.Sprintf("#%02x%02x%02x", r>>8, g>>8, b>>8)
 	}
 }
 
