@@ -121,10 +121,11 @@ func execute(p *program, f *execFlags, words, command []string) error {
 	if err := x.readPrompt(words); err != nil {
 		return x.failed(err)
 	}
-	var err error
-	if x.agent, err = await.Do(x.ctx, flushTime, func() (*agents.Agent, error) { return x.findAgent(command) }); err != nil {
+	agent, err := await.Do(x.ctx, flushTime, func() (*agents.Agent, error) { return x.findAgent(command) })
+	if err != nil {
 		return x.failed(err)
 	}
+	x.agent = agent
 	x.key = cmp.Or(strings.Join(command, "\x00"), x.agent.Name)
 	if f.record != "" {
 		x.record = recordFile(f.record, x.agent.Name, time.Now())

@@ -55,6 +55,7 @@ var untapped = map[string]string{
 	"cmd/acp/tricks_test.go":                                                "processes of their own, which also do what agents must not do",
 	"cmd/acp/internal/inspect/tricks_test.go TestTricks":                    "the agent does what agents must not do, and the inspection judges it",
 	"cmd/acp/probe_client_test.go askingClient":                             "a process of its own, which the probe judges",
+	"cmd/acp/probe_client_test.go badLogin":                                 "a process of its own, which the probe judges",
 	"cmd/acp/internal/terminal/stage_test.go stage":                         "a process of its own, which also does what agents must not do",
 	"cmd/acp/serve_test.go TestServeAndConnect":                             "who connects here is refused; heard taps the others",
 	"cmd/acp/serve_test.go TestServeEnds":                                   "the server ends in a turn",

@@ -650,8 +650,8 @@ func (t *terminals) forget() {
 	})
 }
 
-// Terminal returns what is known of a terminal. It remains available after its command has ended, until very many others
-// follow.
+// Terminal returns what is known of a terminal. It remains available after its command has ended, until very many
+// others follow.
 func (c *Client) Terminal(id acp.TerminalID) (Terminal, bool) {
 	c.shown.mu.Lock()
 	defer c.shown.mu.Unlock()
