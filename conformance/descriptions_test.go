@@ -50,7 +50,7 @@ func TestDemandsOfDescriptions(t *testing.T) {
 			continue
 		}
 		for word := range strings.FieldsSeq(decided) {
-			if r, _ := requirement.Find(word); r == nil && !regexp.MustCompile(`(?m)^func (\([^)]*\) )?`+word+`[\[(]`).MatchString(sources) {
+			if requirement.Find(word) == nil && !regexp.MustCompile(`(?m)^func (\([^)]*\) )?`+word+`[\[(]`).MatchString(sources) {
 				t.Errorf("%q: %s is neither a requirement nor a function", sentence, word)
 			}
 		}

@@ -106,18 +106,16 @@ func TestRequirements(t *testing.T) {
 		rules[rule.ID] = true
 	}
 	count := map[requirement.Method]int{}
-	for _, p := range requirement.Pages {
-		for _, r := range p.Requirements {
-			count[r.How]++
-			for other := range strings.FieldsSeq(r.As) {
-				if !rules[other] {
-					t.Errorf("%s: is judged as %s, which is not a rule", r.ID, other)
-				}
+	for _, r := range requirement.All {
+		count[r.Method]++
+		for _, other := range r.As {
+			if !rules[other] {
+				t.Errorf("%s: is judged as %s, which is not a rule", r.ID, other)
 			}
-			judged := r.How == requirement.ByRule || r.How == requirement.BySchema
-			if judged != (rules[r.ID] || r.As != "") {
-				t.Errorf("%s: the table says %d, and there is a rule: %v", r.ID, r.How, rules[r.ID])
-			}
+		}
+		judged := r.Method == requirement.ByRule || r.Method == requirement.BySchema
+		if judged != (rules[r.ID] || len(r.As) > 0) {
+			t.Errorf("%s: the table says %d, and there is a rule: %v", r.ID, r.Method, rules[r.ID])
 		}
 	}
 	t.Log(count)

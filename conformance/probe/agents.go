@@ -23,7 +23,7 @@ func Agent(ctx context.Context, launch Launch, options *Options) (*Report, error
 
 // agents is the subject of [Agent].
 var agents = subject{
-	side: conformance.Agent, word: "agent", capabilities: "agentCapabilities", info: "agentInfo",
+	side: conformance.Agent, capabilities: "agentCapabilities", info: "agentInfo",
 	rows: rowsOf("agent"), scenarios: AgentScenarios, script: func(p *play, s *Scenario) { p.do(s.steps...) },
 	request: (*play).observeRequest, result: (*play).observeResult,
 }
@@ -36,7 +36,7 @@ func AgentScenarios() []Scenario {
 
 // drafts is the subject of [Agent] for version 2.
 var drafts = subject{
-	side: conformance.Agent, word: "agent", capabilities: "capabilities", info: "info", version: 2,
+	side: conformance.Agent, capabilities: "capabilities", info: "info", version: 2,
 	rows: rowsOf("draft"), scenarios: DraftScenarios, script: agents.script,
 	request: (*play).observeRequest, result: (*play).observeResult,
 }

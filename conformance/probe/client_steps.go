@@ -11,6 +11,7 @@ import (
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/internal/player"
+	"github.com/acpgo/sdk/conformance/internal/requirement"
 )
 
 // Steps without arguments.
@@ -143,7 +144,7 @@ func survives(id, after string) step {
 	return func(p *play) {
 		m := p.await(p.Ask(alive, "{}", ""))
 		p.markExercised(id)
-		level := max(conformance.Should, player.MustRequirement(id).Level)
+		level := max(conformance.Should, requirement.LevelOf(id))
 		switch {
 		case m != nil:
 		case !p.HasEnded():

@@ -15,7 +15,7 @@ func Client(ctx context.Context, launch Launch, options *Options) (*Report, erro
 
 // clients is the subject of [Client].
 var clients = subject{
-	side: conformance.Client, word: "client", capabilities: "clientCapabilities", info: "clientInfo",
+	side: conformance.Client, capabilities: "clientCapabilities", info: "clientInfo",
 	rows: rowsOf("client"), scenarios: ClientScenarios,
 	script: func(p *play, s *Scenario) {
 		p.begins(s.persona)

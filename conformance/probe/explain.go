@@ -34,7 +34,7 @@ func Trials(id string) []string {
 		case "modes", "options":
 			line += "; only if the agent has " + x.need
 		default:
-			line += "; only if the " + probe.about.word + " advertises " + x.need
+			line += "; only if the " + probe.about.side.String() + " advertises " + x.need
 		}
 		if x.reach != "" {
 			line += "; it needs " + x.reach

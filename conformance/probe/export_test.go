@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/conformance/internal/player"
+	"github.com/acpgo/sdk/conformance/internal/requirement"
 )
 
 // CheckRows returns the problems in the tables of requirements.
@@ -22,14 +22,14 @@ func (about *subject) checkRows(unreachable ...string) (problems []string) {
 	exercised := map[string]bool{}
 	for _, s := range about.scenarios() {
 		for _, id := range s.Exercises {
-			if _, ok := player.Requirement(id); !ok {
+			if requirement.Find(id) == nil {
 				problems = append(problems, fmt.Sprintf("the scenario %s: there is no requirement %s", s.Name, id))
 			}
 			exercised[id] = true
 		}
 	}
 	for id := range about.rows {
-		if _, ok := player.Requirement(id); !ok {
+		if requirement.Find(id) == nil {
 			problems = append(problems, fmt.Sprintf("there is no requirement %s", id))
 		}
 	}
@@ -38,7 +38,7 @@ func (about *subject) checkRows(unreachable ...string) (problems []string) {
 		switch {
 		case about.applies(r) != "" || r.Method == conformance.ByPeople:
 		case !listed:
-			problems = append(problems, fmt.Sprintf("%s binds %ss, and is not in the table", r.ID, about.word))
+			problems = append(problems, fmt.Sprintf("%s binds %ss, and is not in the table", r.ID, about.side))
 		case len(x.on) == 0 && !exercised[r.ID] && !slices.Contains(unreachable, r.ID):
 			problems = append(problems, fmt.Sprintf("nothing exercises %s", r.ID))
 		}

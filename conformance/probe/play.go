@@ -17,6 +17,7 @@ import (
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/internal/player"
+	"github.com/acpgo/sdk/conformance/internal/requirement"
 )
 
 // Scenario is a short script that is played against a fresh launch of the program.
@@ -115,11 +116,7 @@ func (p *play) stopf(format string, args ...any) {
 
 // fail reports that the program breaks a requirement.
 func (p *play) fail(id, format string, args ...any) {
-	r, ok := player.Requirement(id)
-	if !ok {
-		panic(fmt.Sprintf("probe: scenario %s: there is no requirement %s", p.name, id)) // the tests play all scenarios
-	}
-	p.failAt(id, r.Level, format, args...)
+	p.failAt(id, requirement.LevelOf(id), format, args...)
 }
 
 // failAt is like fail, with a level that is milder than that of the requirement.
@@ -142,12 +139,15 @@ func (p *play) broken(id, format string, args ...any) {
 
 // doubt reports that the program may break a requirement, if a program that meets it could behave the same.
 func (p *play) doubt(id, format string, args ...any) {
-	p.addFinding(player.Finding{Finding: conformance.Finding{Rule: id, Level: player.MustRequirement(id).Level,
+	p.addFinding(player.Finding{Finding: conformance.Finding{Rule: id, Level: requirement.LevelOf(id),
 		Message: fmt.Sprintf(format, args...)}, Doubt: true})
 }
 
 // addFinding adds a finding of the scenario itself.
 func (p *play) addFinding(f player.Finding) {
+	if requirement.Find(f.Rule) == nil {
+		panic(fmt.Sprintf("probe: scenario %s: there is no requirement %s", p.name, f.Rule)) // the tests play all scenarios
+	}
 	p.markExercised(f.Rule)
 	f.Late, p.unanswered = p.unanswered, false
 	if p.Conn != nil {
@@ -221,7 +221,7 @@ func (p *play) end() {
 // why adds to a text what happened instead of an answer, for the next finding.
 func (p *play) why(text string) string {
 	if err := p.Ending(); err != nil {
-		return fmt.Sprintf("%s: the %s has ended: %v", text, p.options.subject.word, err)
+		return fmt.Sprintf("%s: the %s has ended: %v", text, p.options.subject.side, err)
 	}
 	// The first scenario is short and played alone, so an endless turn in it is certain.
 	p.unanswered = !p.endless || p.name != startScenario
@@ -400,7 +400,7 @@ func (p *play) requireError(id string, m *player.Message, what string, codes ...
 		p.fail(id, "%s was answered with a result: %s", what, player.AnswerText(m))
 	case len(codes) > 0 && !slices.Contains(codes, m.Code()):
 		want := strings.ReplaceAll(strings.Trim(fmt.Sprint(codes), "[]"), " ", " or ")
-		p.failAt(id, max(conformance.Should, player.MustRequirement(id).Level),
+		p.failAt(id, max(conformance.Should, requirement.LevelOf(id)),
 			"%s was answered with the error %d, want %s: %s", what, m.Code(), want, player.AnswerText(m))
 	}
 }
@@ -411,7 +411,7 @@ func (p *play) requireAnswer(id, request, what string) *player.Message {
 	p.markExercised(id)
 	if m == nil {
 		// Every request must be answered, so the level is at least SHOULD.
-		p.fatal(id, min(player.MustRequirement(id).Level, conformance.Should), "%s", p.why(what+" was not answered"))
+		p.fatal(id, min(requirement.LevelOf(id), conformance.Should), "%s", p.why(what+" was not answered"))
 	}
 	return m
 }

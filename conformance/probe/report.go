@@ -10,6 +10,7 @@ import (
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/internal/player"
+	"github.com/acpgo/sdk/conformance/internal/requirement"
 	"github.com/acpgo/sdk/conformance/recording"
 )
 
@@ -324,7 +325,7 @@ func (r *Report) row(about *subject, req conformance.Requirement, outcomes []*Ou
 	case cut && r.Capabilities == nil && len(row.Exercised) == 0:
 		row.Verdict, row.Reason = DidNotRun, about.whyNot(req.ID, x.need, outcomes)
 	case x.need != "" && !r.has(x.need, traits):
-		row.Verdict, row.Reason = NotApplicable, "the "+about.word+" does not advertise "+x.need
+		row.Verdict, row.Reason = NotApplicable, "the "+about.side.String()+" does not advertise "+x.need
 		if x.need == "modes" || x.need == "options" {
 			row.Reason = "the agent has no " + x.need
 		}
@@ -439,7 +440,8 @@ func (r *Report) follow() {
 		if row.Verdict != Pass {
 			continue
 		}
-		for _, id := range player.MustRequirement(row.ID).As {
+		req := requirement.Find(row.ID)
+		for _, id := range req.As {
 			other := at[id]
 			if other == nil || other.Verdict != Fail && other.Verdict != Warn ||
 				!slices.ContainsFunc(other.Failures, func(f Failure) bool {
@@ -448,10 +450,10 @@ func (r *Report) follow() {
 				continue
 			}
 			row.Reason = "see " + id
-			if player.MustRequirement(row.ID).Method == conformance.BySchema {
+			if req.Method == conformance.BySchema {
 				break // one of the many ways to break the other, and which one it was is reported there
 			}
-			if other.Verdict == Fail && player.MustRequirement(row.ID).Level <= conformance.MustNot {
+			if other.Verdict == Fail && req.Level <= conformance.MustNot {
 				row.Verdict = Fail
 			} else {
 				row.Verdict, row.Class = Warn, Recommended

@@ -65,7 +65,6 @@ type Options struct {
 type subject struct {
 	side               conformance.Side
 	version            int    // of the protocol that it is played in, 0 for 1
-	word               string // for it
 	capabilities, info string // the members of initialize in which it states them
 	rows               map[string]exercise
 	scenarios          func() []Scenario
@@ -113,7 +112,7 @@ func run(ctx context.Context, launch Launch, options *Options, about *subject) (
 	began := time.Now()
 	chosen := o.choose(about.scenarios())
 	r := &Report{
-		Tool: "acp", Version: o.Version, Target: o.Target, Side: about.word, Protocol: max(1, about.version), Rows: []Row{},
+		Tool: "acp", Version: o.Version, Target: o.Target, Side: about.side.String(), Protocol: max(1, about.version), Rows: []Row{},
 		Scenarios: []*Outcome{},
 		partial:   len(o.Only)+len(o.Skip) > 0,
 	}
@@ -159,7 +158,7 @@ func (options *Options) complete(about *subject) (*Options, error) {
 		}
 	}
 	for id := range o.Baseline {
-		if _, ok := player.Requirement(id); !ok {
+		if requirement.Find(id) == nil {
 			return nil, fmt.Errorf("baseline: unknown requirement %q", id)
 		}
 	}
@@ -173,12 +172,7 @@ func (options *Options) complete(about *subject) (*Options, error) {
 
 // isRequirement reports whether a name is that of a requirement or a page.
 func isRequirement(name string) bool {
-	for id := range player.Requirements() {
-		if requirement.Matches(name, id) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(requirement.All, func(r requirement.Requirement) bool { return requirement.Matches(name, r.ID) })
 }
 
 func (o *Options) selects(id string) bool {
@@ -423,7 +417,7 @@ func (about *subject) rulesOut(first *Outcome, s *Scenario) string {
 		return noVersion2
 	}
 	if len(first.slow) > 0 {
-		return "the " + about.word + " was too slow: " + strings.Join(first.slow, ", ")
+		return "the " + about.side.String() + " was too slow: " + strings.Join(first.slow, ", ")
 	}
 	if first.seen.Itself == nil {
 		if about.side == conformance.Client {
@@ -433,14 +427,17 @@ func (about *subject) rulesOut(first *Outcome, s *Scenario) string {
 	}
 	for _, need := range s.Needs {
 		if !about.advertises(first.seen.Itself, need) {
-			return "the " + about.word + " does not advertise " + need
+			return "the " + about.side.String() + " does not advertise " + need
 		}
 	}
-	if about.side == conformance.Client {
-		return first.missing(s)
-	}
-	switch {
+	switch client := about.side == conformance.Client; {
 	case s.bare:
+		return ""
+	case client && !first.seen.Traits["-> session/new"]:
+		return "the client created no session"
+	case client && !first.seen.Traits["prompted"]:
+		return "the client sent no prompt"
+	case client:
 		return ""
 	case first.Skipped != "":
 		return first.Skipped
@@ -466,19 +463,6 @@ func (p *play) script(s *Scenario) {
 		}
 	}()
 	p.options.subject.script(p, s)
-}
-
-// missing returns the reason why a client's scenario is not played after the outcome of the first one.
-func (first *Outcome) missing(s *Scenario) string {
-	switch {
-	case s.bare:
-		return ""
-	case !first.seen.Traits["-> session/new"]:
-		return "the client created no session"
-	case !first.seen.Traits["prompted"]:
-		return "the client sent no prompt"
-	}
-	return ""
 }
 
 // take keeps the result of a scenario.

@@ -169,7 +169,7 @@ func ClientReport(outcomes []*Outcome, options *Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Tool: "acp", Version: o.Version, Target: o.Target, Side: clients.word, Rows: []Row{},
+	r := &Report{Tool: "acp", Version: o.Version, Target: o.Target, Side: clients.side.String(), Rows: []Row{},
 		Scenarios: []*Outcome{}, partial: true}
 	r.Target = cmp.Or(r.Target, "a client")
 	outcomes = slices.Clone(outcomes)

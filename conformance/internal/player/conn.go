@@ -16,6 +16,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/internal/requirement"
 )
 
 const (
@@ -88,15 +89,20 @@ func (c *Conn) wakeAll() {
 	c.changed = make(chan struct{})
 }
 
+// sleepUntil waits for an event after which done returns true. The lock is held, but not while it waits.
+func (c *Conn) sleepUntil(done func() bool) {
+	for !done() {
+		changed := c.changed
+		c.mu.Unlock()
+		<-changed
+		c.mu.Lock()
+	}
+}
+
 func (c *Conn) read() {
 	for {
 		c.mu.Lock()
-		for c.paused && !c.closed {
-			changed := c.changed
-			c.mu.Unlock()
-			<-changed
-			c.mu.Lock()
-		}
+		c.sleepUntil(func() bool { return !c.paused || c.closed })
 		c.mu.Unlock()
 		line, err := c.Stream.Read()
 		if long, ok := errors.AsType[*rpc.TooLongError](err); ok {
@@ -201,7 +207,8 @@ func (c *Conn) keepFinding(f conformance.Finding, line string, atEnd bool) {
 	if atEnd && f.Kind == conformance.Request {
 		culprit = culprit.Peer() // nothing was done about it
 	}
-	if r, ok := Requirement(f.Rule); ok && r.Side != 0 {
+	r := requirement.Find(f.Rule)
+	if r != nil && r.Side != 0 {
 		culprit = r.Side
 	}
 	if culprit == c.side {
@@ -213,8 +220,7 @@ func (c *Conn) keepFinding(f conformance.Finding, line string, atEnd bool) {
 	if f.Rule == "PRM-7" && c.over {
 		return // the end of the input, which the judge does not see, cancels a turn
 	}
-	r, known := Requirement(f.Rule)
-	c.add(Finding{Finding: f, Excerpt: Clip(line), Doubt: known && f.Level == conformance.Advice &&
+	c.add(Finding{Finding: f, Excerpt: Clip(line), Doubt: r != nil && f.Level == conformance.Advice &&
 		r.Level < conformance.Advice})
 }
 
@@ -251,12 +257,7 @@ func (c *Conn) note(format string, args ...any) {
 func (c *Conn) write() {
 	for {
 		c.mu.Lock()
-		for len(c.queue) == 0 && !c.closed {
-			changed := c.changed
-			c.mu.Unlock()
-			<-changed
-			c.mu.Lock()
-		}
+		c.sleepUntil(func() bool { return len(c.queue) > 0 || c.closed })
 		if len(c.queue) == 0 {
 			c.mu.Unlock()
 			return
@@ -532,21 +533,10 @@ func (c *Conn) Close(limit time.Duration) (byItself bool) {
 
 // exits waits for the end of the program.
 func (c *Conn) exits(limit time.Duration) bool {
-	began := time.Now()
-	late := time.After(limit)
-	for {
-		c.mu.Lock()
-		ended, changed := c.ended, c.changed
-		c.mu.Unlock()
-		if ended != nil {
-			return !c.Process || c.exitsBehind(ended, began.Add(limit))
-		}
-		select {
-		case <-changed:
-		case <-late:
-			return false
-		}
-	}
+	deadline := time.Now().Add(limit)
+	c.Wait(context.Background(), limit, func() bool { return false }) // or until the output ends
+	ended := c.Ending()
+	return ended != nil && (!c.Process || c.exitsBehind(ended, deadline))
 }
 
 // exitsBehind waits for the end of a process whose output has ended with the given error. Each further Read waits for a

@@ -9,15 +9,18 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/finding"
 )
 
-// Requirement is one requirement of a page.
+// Requirement is one requirement of a page; see conformance.Requirement.
 type Requirement struct {
-	ID   string
-	Word string       // the page's keyword, or one of the substitutes in levels if the page uses none
-	Side finding.Side // who must comply; 0 for both
-	How  Method
-	As   string // the id of another requirement that says the same, whose rule judges this one too
-	Kept string // see conformance.Requirement.KeptBy
-	Text string
+	ID    string
+	Level finding.Level
+	// Word is the page's keyword, or one of the substitutes in levels if the page uses none.
+	Word   string
+	Side   finding.Side // who must comply; 0 for both
+	Page   string
+	Text   string
+	Method Method
+	As     []string
+	KeptBy string
 }
 
 // Method is the means by which a violation of a requirement can be found.
@@ -48,57 +51,24 @@ var levels = map[string]finding.Level{
 	"JSON-RPC": finding.MustNot,
 }
 
-// Level returns the level of the requirement. A message that the schema or JSON-RPC refuses is not a message of the
-// agreed version, which is a MUST (INI-6) however the page words it.
-func (r *Requirement) Level() finding.Level {
-	if capital := strings.ToUpper(r.Word) == r.Word; r.How == BySchema && !capital {
-		return finding.Must
-	}
-	return levels[r.Word]
-}
-
 // Matches reports whether name, which is a requirement or the prefix of a page, includes a requirement.
 func Matches(name, id string) bool {
 	page, _, _ := strings.Cut(id, "-")
 	return strings.EqualFold(name, id) || strings.EqualFold(name, page)
 }
 
-// Page is a page of the protocol with its requirements.
-type Page struct {
-	Name         string
-	Requirements []Requirement
-}
-
-// Find returns the requirement with the given id and the name of its page, or nil if there is none.
-func Find(id string) (r *Requirement, page string) {
-	at, ok := byID[id]
-	if !ok {
-		return nil, ""
+// Find returns the requirement with the given id, or nil if there is none.
+func Find(id string) *Requirement {
+	if at, ok := Places[id]; ok {
+		return &All[at]
 	}
-	return at.Requirement, at.page
+	return nil
 }
-
-// entry is a requirement with the name of its page.
-type entry struct {
-	*Requirement
-	page string
-}
-
-var byID = func() map[string]entry {
-	all := map[string]entry{}
-	for i := range Pages {
-		for j := range Pages[i].Requirements {
-			r := &Pages[i].Requirements[j]
-			all[r.ID] = entry{r, Pages[i].Name}
-		}
-	}
-	return all
-}()
 
 // LevelOf returns the level of a requirement, or Advice if the id is unknown.
 func LevelOf(id string) finding.Level {
-	if r, _ := Find(id); r != nil {
-		return r.Level()
+	if r := Find(id); r != nil {
+		return r.Level
 	}
 	return finding.Advice
 }
@@ -106,8 +76,17 @@ func LevelOf(id string) finding.Level {
 //go:embed requirements.txt
 var text string
 
-// Pages has all requirements, in the order of the protocol's pages.
-var Pages = parse(text)
+// All has all requirements, in the order of the protocol's pages. Places has the index of each.
+var (
+	All    = parse(text)
+	Places = func() map[string]int {
+		places := map[string]int{}
+		for i, r := range All {
+			places[r.ID] = i
+		}
+		return places
+	}()
+)
 
 var (
 	sides   = map[string]finding.Side{"both": 0, "agent": finding.Agent, "client": finding.Client}
@@ -115,22 +94,26 @@ var (
 )
 
 // parse reads requirements.txt. It panics if there is a mistake in it.
-func parse(text string) (pages []Page) {
+func parse(text string) (all []Requirement) {
 	for _, section := range strings.Split(text, "\n== ")[1:] {
 		rows := strings.Split(strings.TrimSpace(section), "\n\n")
-		page := Page{Name: rows[0]}
 		for _, row := range rows[1:] {
 			head, text, _ := strings.Cut(row, "\n")
 			fields := append(strings.Split(head, " | "), "") // the last one may be absent
 			how, as, _ := strings.Cut(fields[3], ", as ")
 			side, known := sides[fields[2]]
-			r := Requirement{ID: fields[0], Word: fields[1], Side: side, How: methods[how], As: as, Kept: fields[4], Text: text}
-			if _, ok := levels[r.Word]; !ok || !known || r.How == 0 || strings.Contains(text, "\n") {
+			r := Requirement{ID: fields[0], Level: levels[fields[1]], Word: fields[1], Side: side, Page: rows[0], Text: text,
+				Method: methods[how], As: strings.Fields(as), KeptBy: fields[4]}
+			if r.Level == 0 || !known || r.Method == 0 || text == "" || strings.Contains(text, "\n") {
 				panic("conformance: requirements.txt: " + row)
 			}
-			page.Requirements = append(page.Requirements, r)
+			// A message that the schema or JSON-RPC refuses is not a message of the agreed version, which is a MUST (INI-6)
+			// however the page words it.
+			if capital := strings.ToUpper(r.Word) == r.Word; r.Method == BySchema && !capital {
+				r.Level = finding.Must
+			}
+			all = append(all, r)
 		}
-		pages = append(pages, page)
 	}
-	return pages
+	return all
 }

@@ -27,33 +27,23 @@ var All = sync.OnceValue(func() []judge.Rule {
 		id, of, _ := strings.Cut(head, " | ")
 		versions[id], texts[id] = map[string][]int{"": {1}, "2": {2}, "both": {1, 2}}[of], text
 	}
-	byPage := map[string][]judge.Rule{}
-	place := map[string]int{} // of each requirement on its page
-	for _, p := range requirement.Pages {
-		for i, r := range p.Requirements {
-			place[r.ID] = i
-		}
-	}
+	var all []judge.Rule
 	for _, rules := range rulesOfPages {
 		for _, rule := range rules {
-			r, page := requirement.Find(rule.ID)
+			r := requirement.Find(rule.ID)
 			if r == nil || versions[rule.ID] == nil {
 				// a bug of this package, which its tests would find
 				panic(fmt.Sprintf("conformance: rule %s is not a requirement, or not in rules.txt", rule.ID))
 			}
-			rule.Level, rule.Side, rule.Page, rule.Text = r.Level(), r.Side, page, r.Text
+			rule.Level, rule.Side, rule.Page, rule.Text = r.Level, r.Side, r.Page, r.Text
 			rule.Versions = versions[rule.ID]
 			breaks, examples, _ := strings.Cut(texts[rule.ID], "\n\nright:\n")
 			right, wrong, _ := strings.Cut(examples, "\n\nwrong:\n")
 			rule.Breaks, rule.Right, rule.Wrong = breaks, right, cmp.Or(rule.Wrong, wrong)
-			byPage[page] = append(byPage[page], rule)
+			all = append(all, rule)
 		}
 	}
-	var all []judge.Rule
-	for _, p := range requirement.Pages {
-		slices.SortFunc(byPage[p.Name], func(a, b judge.Rule) int { return place[a.ID] - place[b.ID] })
-		all = append(all, byPage[p.Name]...)
-	}
+	slices.SortFunc(all, func(a, b judge.Rule) int { return requirement.Places[a.ID] - requirement.Places[b.ID] })
 	return all
 })
 
