@@ -44,12 +44,12 @@ func NewJudge(schema *Schema, options *JudgeOptions) *Judge {
 
 var published = sync.OnceValue(func() *Schema { return Negotiated(V1Unstable(), V2Unstable()) })
 
-// Message checks one message and returns its findings, those of the schema first. It uses only m.Direction, m.Line and
-// m.Time, and does not retain the line.
+// Message checks one message and returns its findings, those of the schema first. It uses only m.Direction and m.Line,
+// and does not retain the line.
 func (j *Judge) Message(m Message) []Finding {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.judge.Message(m.Direction, m.Line, m.Time)
+	return j.judge.Message(m.Direction, m.Line)
 }
 
 // Closed records which side closed the connection. Call it before End; only the first call counts. Without it, the end

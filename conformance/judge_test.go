@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/acpgo/sdk/conformance"
 )
@@ -57,20 +56,6 @@ func TestChosenRules(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: got %q", id, got)
-		}
-	}
-}
-
-// TestTimes judges messages with times that go backwards, or without times.
-func TestTimes(t *testing.T) {
-	j := conformance.NewJudge(nil, nil)
-	now := time.Now()
-	for i, line := range []string{
-		`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
-		`{"jsonrpc":"2.0","method":"$/note"}`,
-	} {
-		for _, f := range j.Message(conformance.Message{Direction: conformance.ToAgent, Line: []byte(line), Time: now.Add(-time.Duration(i) * time.Hour)}) {
-			t.Error(f)
 		}
 	}
 }

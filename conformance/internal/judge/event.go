@@ -3,7 +3,6 @@ package judge
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/acpgo/sdk/conformance/internal/finding"
 	"github.com/acpgo/sdk/conformance/internal/schema"
@@ -14,8 +13,7 @@ import (
 type Event struct {
 	*History // of all messages before this one
 
-	number    int       // of the message, from 1
-	time      time.Time // zero if unknown
+	number    int // of the message, from 1
 	direction finding.Direction
 	Kind      finding.Kind // empty if the line is not a message
 	// Method is the method of a request or notification, or of the request that an answer is for. It is empty if

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/acpgo/sdk/conformance/internal/finding"
 	"github.com/acpgo/sdk/conformance/internal/schema"
@@ -224,7 +223,6 @@ type requestKey struct {
 type Request struct {
 	key         requestKey
 	At          *finding.Evidence
-	time        time.Time
 	direction   finding.Direction
 	Method      string
 	Params      *schema.Value // nil if too large to keep
@@ -341,7 +339,6 @@ type ToolCall struct {
 	session   *Session
 	ID        string
 	At        *finding.Evidence // the message that announced it
-	by        string            // "tool_call", "tool_call_update" or the method that named it first
 	Asking    *finding.Evidence // the request for permission, while unanswered
 	Decided   bool              // such a request was answered
 	Allowed   *finding.Evidence // the permission for it
@@ -370,7 +367,6 @@ type Terminal struct {
 
 // Elicitation is an elicitation in URL mode.
 type Elicitation struct {
-	id        string
 	At        *finding.Evidence // the request
 	Over      bool              // declined, cancelled or refused
 	Completed *finding.Evidence

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/acpgo/sdk"
 	"github.com/acpgo/sdk/internal/test/tier"
@@ -24,7 +23,7 @@ func TestBounds(t *testing.T) {
 	h := &j.history
 	long := strings.Repeat("y", 1000)
 	send := func(d finding.Direction, format string, args ...any) {
-		j.Message(d, fmt.Appendf(nil, format, args...), time.Time{})
+		j.Message(d, fmt.Appendf(nil, format, args...))
 	}
 	list := func(n int, format string) string {
 		var b strings.Builder
@@ -63,20 +62,20 @@ func TestBounds(t *testing.T) {
 	}
 	for name, size := range map[string][2]int{
 		"capabilities":           {len(h.Client.names), maxNames},
-		"authentication methods": {len(h.AuthMethods.Entries), maxNames},
-		"sessions":               {len(h.Sessions.Entries), maxSessions},
-		"listed sessions":        {len(h.Listed.Entries), maxListed},
-		"tool calls":             {len(h.Calls.Entries), maxCalls},
-		"messages":               {len(h.Messages.Entries), maxMessages},
-		"terminals":              {len(h.Terminals.Entries), maxTerminals},
-		"elicitations":           {len(h.Elicitations.Entries), maxElicitations},
+		"authentication methods": {len(h.AuthMethods.keys), maxNames},
+		"sessions":               {len(h.Sessions.keys), maxSessions},
+		"listed sessions":        {len(h.Listed.keys), maxListed},
+		"tool calls":             {len(h.Calls.keys), maxCalls},
+		"messages":               {len(h.Messages.keys), maxMessages},
+		"terminals":              {len(h.Terminals.keys), maxTerminals},
+		"elicitations":           {len(h.Elicitations.keys), maxElicitations},
 		"turns":                  {len(last.Turns), maxTurns},
 		"modes":                  {len(first.Modes.Items), maxNames},
 		"commands":               {len(first.Commands.Items), maxNames},
 		"options' values":        {values, maxNames},
 		"cancelled turns":        {len(h.cancelled), maxTurns},
 		"kept bytes":             {h.kept, maxKept},
-		"what was reported once": {len(j.told.Entries), maxTold},
+		"what was reported once": {len(j.told.keys), maxTold},
 	} {
 		if size[0] == 0 || size[0] > size[1] {
 			t.Errorf("%s: %d, want 1 to %d", name, size[0], size[1])

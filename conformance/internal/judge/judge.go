@@ -7,7 +7,6 @@ package judge
 
 import (
 	"bytes"
-	"time"
 
 	"github.com/acpgo/sdk/conformance/internal/finding"
 	"github.com/acpgo/sdk/conformance/internal/schema"
@@ -34,11 +33,11 @@ func New(s *schema.Schema, rules map[int]*Index, applies func(*Rule) bool) *Judg
 }
 
 // Message checks one message and returns its findings, those of the schema first. It does not retain line.
-func (j *Judge) Message(direction finding.Direction, line []byte, at time.Time) []finding.Finding {
+func (j *Judge) Message(direction finding.Direction, line []byte) []finding.Finding {
 	checked := j.connection.Check(direction, line)
 	e := Event{
 		History: &j.history, judge: j,
-		number: checked.Number, time: at, direction: direction, Kind: checked.Kind,
+		number: checked.Number, direction: direction, Kind: checked.Kind,
 		Method: checked.Method, ID: checked.ID, key: checked.Key, Content: checked.Content.Member(),
 		line:     bytes.TrimSuffix(line, []byte("\n")),
 		findings: checked.Findings, refused: len(checked.Findings), remembered: checked.Asked != nil,

@@ -2,88 +2,56 @@ package judge
 
 import (
 	"crypto/sha256"
+	"slices"
 )
 
 // Table is a map of limited size. When it is full, adding an entry removes the oldest one.
 type Table[V any] struct {
-	limit   int
-	Entries map[string]*entryOf[V]
-	// The entries as a list in their order; oldest.behind is the second oldest.
-	oldest, newest *entryOf[V]
-	Forgot         bool // an entry was removed to make room
-}
-
-type entryOf[V any] struct {
-	key            string
-	value          V
-	before, behind *entryOf[V]
+	limit  int
+	values map[string]V
+	keys   []string // the oldest first
+	Forgot bool     // an entry was removed to make room
 }
 
 func NewTable[V any](limit int) Table[V] {
-	return Table[V]{limit: limit, Entries: map[string]*entryOf[V]{}}
+	return Table[V]{limit: limit, values: map[string]V{}}
 }
 
 // Get returns the value of an entry.
 func (t *Table[V]) Get(key string) (v V, ok bool) {
-	if e := t.Entries[Short(key)]; e != nil {
-		return e.value, true
-	}
-	return v, false
+	v, ok = t.values[Short(key)]
+	return v, ok
 }
 
 // put adds an entry or replaces its value.
 func (t *Table[V]) put(key string, v V) {
 	key = Short(key)
-	if e := t.Entries[key]; e != nil {
-		e.value = v
-		return
+	if _, ok := t.values[key]; !ok {
+		if len(t.keys) >= t.limit {
+			delete(t.values, t.keys[0])
+			t.keys, t.Forgot = t.keys[1:], true
+		}
+		t.keys = append(t.keys, key)
 	}
-	if len(t.Entries) >= t.limit {
-		t.remove(t.oldest)
-		t.Forgot = true
-	}
-	e := &entryOf[V]{key: key, value: v, before: t.newest}
-	if t.newest != nil {
-		t.newest.behind = e
-	} else {
-		t.oldest = e
-	}
-	t.newest = e
-	t.Entries[e.key] = e
+	t.values[key] = v
 }
 
 // drop removes an entry that is no longer needed.
 func (t *Table[V]) drop(key string) {
-	if e := t.Entries[Short(key)]; e != nil {
-		t.remove(e)
-	}
-}
-
-func (t *Table[V]) remove(e *entryOf[V]) {
-	delete(t.Entries, e.key)
-	if e.before != nil {
-		e.before.behind = e.behind
-	} else {
-		t.oldest = e.behind
-	}
-	if e.behind != nil {
-		e.behind.before = e.before
-	} else {
-		t.newest = e.before
-	}
+	key = Short(key)
+	delete(t.values, key)
+	t.keys = slices.DeleteFunc(t.keys, func(k string) bool { return k == key })
 }
 
 // None reports whether the table is empty and has forgotten nothing.
-func (t *Table[V]) None() bool { return len(t.Entries) == 0 && !t.Forgot }
+func (t *Table[V]) None() bool { return len(t.keys) == 0 && !t.Forgot }
 
 // All yields the entries, oldest first.
 func (t *Table[V]) All(yield func(string, V) bool) {
-	for e := t.oldest; e != nil; {
-		next := e.behind
-		if !yield(e.key, e.value) {
+	for _, key := range t.keys {
+		if !yield(key, t.values[key]) {
 			return
 		}
-		e = next
 	}
 }
 

@@ -87,7 +87,7 @@ func mayGiveSession(r *Request) bool {
 }
 
 func (h *History) takeRequest(e *Event) {
-	r := &Request{key: requestKey{e.direction, e.key}, At: e.evidence(), time: e.time, direction: e.direction,
+	r := &Request{key: requestKey{e.direction, e.key}, At: e.evidence(), direction: e.direction,
 		Method: finding.Clip(e.Method)}
 	r.session = h.noteSession(e, e.Text("sessionId"))
 	h.asked = r
@@ -143,7 +143,7 @@ func (h *History) takeRequest(e *Event) {
 		}
 	case MethodPermission:
 		r.session.ask(e, r)
-		if c := h.noteToolCall(e, r.session, e.Text("toolCall", "toolCallId"), e.Method); c != nil {
+		if c := h.noteToolCall(e, r.session, e.Text("toolCall", "toolCallId")); c != nil {
 			c.noteDetails(e, e.Content.Member("toolCall"))
 			c.Asking, r.asks = r.At, c
 		}
@@ -158,7 +158,7 @@ func (h *History) takeRequest(e *Event) {
 	case MethodElicit:
 		r.session.ask(e, r)
 		if id := e.Text("elicitationId"); id != "" && e.direction == finding.ToClient {
-			r.elicitation = &Elicitation{id: Short(id), At: r.At}
+			r.elicitation = &Elicitation{At: r.At}
 			h.Elicitations.put(id, r.elicitation)
 		}
 	}
@@ -275,7 +275,7 @@ func (h *History) takeUpdate(e *Event, s *Session) {
 	case "agent_thought_chunk", "agent_thought":
 		s.noteMessage(e, update.Text("messageId"))
 	case "tool_call", "tool_call_update":
-		c := h.noteToolCall(e, s, update.Text("toolCallId"), e.Update)
+		c := h.noteToolCall(e, s, update.Text("toolCallId"))
 		if c == nil {
 			return
 		}
@@ -372,14 +372,14 @@ func (s *Session) noteMessage(e *Event, id string) {
 }
 
 // noteToolCall returns the tool call that a message names, and adds it if it is new.
-func (h *History) noteToolCall(e *Event, s *Session, id, by string) *ToolCall {
+func (h *History) noteToolCall(e *Event, s *Session, id string) *ToolCall {
 	if s == nil || id == "" {
 		return nil
 	}
 	if c := h.Call(s, id); c != nil {
 		return c
 	}
-	c := &ToolCall{session: s, ID: Short(id), At: e.evidence(), by: by, turn: s.turn()}
+	c := &ToolCall{session: s, ID: Short(id), At: e.evidence(), turn: s.turn()}
 	h.Calls.put(toolCallKey(s.ID, id), c)
 	if c.turn != nil && len(c.turn.Calls) < maxNames {
 		c.turn.Calls = append(c.turn.Calls, c)

@@ -104,8 +104,7 @@ var errorRules = []judge.Rule{
 		switch {
 		case notAuth.MatchString(e.Text("message")) && !authWords.MatchString(e.Text("message")):
 			e.Broken("/code", "the code %d only means that authentication is required", codeAuth)
-		case e.Agent.At != nil && len(e.AuthMethods.Entries) == 0 && !e.AuthMethods.Forgot &&
-			e.Client.Can("auth.terminal") && e.Client.At != nil:
+		case e.Agent.At != nil && e.AuthMethods.None() && e.Client.Can("auth.terminal") && e.Client.At != nil:
 			e.Broken("/code", "the agent requires authentication but offers no way to authenticate").
 				Because(e.Agent.At, "its answer to initialize")
 		}

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"encoding/base64"
 	"regexp"
 	"strings"
 
@@ -121,21 +122,10 @@ func requireBase64(e *judge.Event, pointer string, v *schema.Value) {
 // isBase64 reports whether s is base64 with the standard alphabet. Like most decoders, it accepts line breaks and
 // missing padding.
 func isBase64(s string) bool {
-	digits, padding := 0, 0
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '\r' || c == '\n':
-		case c == '=':
-			padding++
-		case padding > 0:
-			return false
-		case c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '+' || c == '/':
-			digits++
-		default:
-			return false
-		}
-	}
-	return digits%4 != 1 && (padding == 0 || padding <= 2 && (digits+padding)%4 == 0)
+	text := strings.TrimRight(s, "=\r\n")
+	padding := strings.Count(s[len(text):], "=")
+	_, err := base64.RawStdEncoding.DecodeString(text)
+	return err == nil && (padding == 0 || padding <= 2 && (base64Digits(text)+padding)%4 == 0)
 }
 
 // base64Digits returns the number of characters other than line breaks.
