@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,12 +50,8 @@ func Tap(tb TB, side Side, transport rpc.Transport, options *TapOptions) rpc.Tra
 		t.options = *options
 		t.options.Expect = slices.Clone(options.Expect)
 	}
-	if t.options.Schema == nil {
-		t.options.Schema = V1()
-	}
-	if t.options.Level == 0 {
-		t.options.Level = MustNot
-	}
+	t.options.Schema = cmp.Or(t.options.Schema, V1())
+	t.options.Level = cmp.Or(t.options.Level, MustNot)
 	t.met = make([]bool, len(t.options.Expect))
 	monitor := NewMonitor(t.options.Schema,
 		&MonitorOptions{OnMessage: t.message, OnEnd: t.connectionEnded, Ignore: t.options.Ignore})

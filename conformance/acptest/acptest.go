@@ -113,12 +113,9 @@ func connect(t testing.TB, transport acp.Transport, opts *ClientOptions, feature
 		elicitation.Form = acp.Some(acp.ElicitationFormCapabilities{})
 		elicitation.URL = acp.Some(acp.ElicitationURLCapabilities{})
 	}
-	if opts.Protocol == 1 {
-		transport = conformance.Tap(t, conformance.Client, transport, tapOptions(features))
-	} else {
-		transport = translate.Transport(conformance.Tap(t, conformance.Client, transport, either(features)),
-			translate.ClientSide, 1,
-			&translate.Options{Only: opts.Protocol})
+	transport = conformance.Tap(t, conformance.Client, transport, tapOptions(features, opts.Protocol != 1))
+	if opts.Protocol != 1 {
+		transport = translate.Transport(transport, translate.ClientSide, 1, &translate.Options{Only: opts.Protocol})
 	}
 	c.ClientConn, err = acp.Connect(t.Context(), transport, handlers, &acp.ClientOptions{
 		Info:        acp.Implementation{Name: "acptest", Version: "1"},
@@ -140,20 +137,17 @@ func connect(t testing.TB, transport acp.Transport, opts *ClientOptions, feature
 	return c
 }
 
-// tapOptions enables experimental features in the judge, if there are any.
-func tapOptions(features acp.Features) *conformance.TapOptions {
-	if features == 0 {
-		return nil
+// tapOptions has the judge use version 1, or with either the version that is negotiated, and experimental features if
+// there are any.
+func tapOptions(features acp.Features, either bool) *conformance.TapOptions {
+	v1, v2 := conformance.V1(), conformance.V2()
+	if features != 0 {
+		v1, v2 = conformance.V1Unstable(), conformance.V2Unstable()
 	}
-	return &conformance.TapOptions{Schema: conformance.V1Unstable()}
-}
-
-// either is tapOptions for connections in version 1 or 2.
-func either(features acp.Features) *conformance.TapOptions {
-	if features == 0 {
-		return &conformance.TapOptions{Schema: conformance.Negotiated(conformance.V1(), conformance.V2())}
+	if either {
+		v1 = conformance.Negotiated(v1, v2)
 	}
-	return &conformance.TapOptions{Schema: conformance.Negotiated(conformance.V1Unstable(), conformance.V2Unstable())}
+	return &conformance.TapOptions{Schema: v1}
 }
 
 func (c *Client) permit(
@@ -286,5 +280,5 @@ func Script(
 			t.Errorf("acptest: the script has %d turns, and there were %d prompts", len(turns), next)
 		}
 	})
-	return conformance.Tap(t, conformance.Client, near, either(opts.Experimental))
+	return conformance.Tap(t, conformance.Client, near, tapOptions(opts.Experimental, true))
 }

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // This file finds secrets in texts that were written for people or for shells: by the shapes of keys, and by names.
@@ -160,21 +161,9 @@ func wordSet(words string) map[string]bool {
 
 // kindOfName returns what a name in any style says about its value.
 func kindOfName(name []byte) int {
-	var b [64]byte
-	plain, separate, upper := b[:0], false, true
-	for _, c := range name[max(len(name)-len(b), 0):] {
-		switch {
-		case c == '_' || c == '-' || c == '.':
-			separate = true
-			continue
-		case c >= 'A' && c <= 'Z':
-			c += 'a' - 'A'
-		case c >= 'a' && c <= 'z':
-			upper = false
-		}
-		plain = append(plain, c)
-	}
-	ends := func(end string) bool { return bytes.HasSuffix(plain, []byte(end)) }
+	plain, separate := normal(name), bytes.ContainsAny(name, "_-.")
+	upper := bytes.IndexFunc(name, unicode.IsLower) < 0
+	ends := func(end string) bool { return strings.HasSuffix(plain, end) }
 	switch {
 	case slices.ContainsFunc(secretEnds, ends), isPass(name, separate), upper && len(plain) > 4 &&
 		(ends("key") || ends("auth")):

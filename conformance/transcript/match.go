@@ -47,7 +47,7 @@ func (n *names) bindOrCompare(name string, got any, at string) error {
 		n.bind(name, got)
 		return nil
 	}
-	if !equal(value, got) {
+	if !schema.Equal(value, got) {
 		return fmt.Errorf("%s: got %s, want %s (the value of $%s)", place(at), text(got), text(value), name)
 	}
 	return nil
@@ -92,7 +92,7 @@ func match(pattern, got any, names *names, at string) error {
 			return nil
 		}
 	default:
-		if equal(want, got) {
+		if schema.Equal(want, got) {
 			return nil
 		}
 	}
@@ -130,19 +130,6 @@ func place(at string) string {
 		return "the message"
 	}
 	return at
-}
-
-// equal compares JSON values. Numbers are compared by value.
-func equal(a, b any) bool {
-	switch a := a.(type) {
-	case map[string]any:
-		b, ok := b.(map[string]any)
-		return ok && maps.EqualFunc(a, b, equal)
-	case []any:
-		b, ok := b.([]any)
-		return ok && slices.EqualFunc(a, b, equal)
-	}
-	return schema.Equal(a, b)
 }
 
 // fill returns a pattern with its names replaced by the values that they are bound to.

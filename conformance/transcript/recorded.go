@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -339,16 +338,23 @@ func withoutMeta(v any) any {
 }
 
 // rewrite returns a message with some of its strings replaced and all other bytes unchanged. It calls replace for each
-// string in the params, result or error, with the name of the member whose value, or item of whose value, it is.
-// Without replacements, it returns the line itself.
-func rewrite(line []byte, replace func(member, value string) (string, bool)) []byte {
+// string in the params, result or error, with the name of the member whose value, or item of whose value, it is. If id
+// is not nil, it replaces that of the message. Without replacements, rewrite returns the line itself.
+func rewrite(line, id []byte, replace func(member, value string) (string, bool)) []byte {
 	w := rewriter{d: codec.NewDecoder(line), replace: replace, line: line}
 	if w.d.Kind() != '{' {
 		return line
 	}
 	for o := w.d.Object(); o.Next(); {
 		switch name := string(o.Name()); name {
-		case "jsonrpc", "id", "method":
+		case "id":
+			if from := w.d.Offset(); id != nil {
+				w.d.Skip()
+				w.put(from, id)
+				continue
+			}
+			fallthrough
+		case "jsonrpc", "method":
 			w.d.Skip()
 		default:
 			w.value(name)
@@ -385,29 +391,18 @@ func (w *rewriter) value(member string) {
 		if d.Err() != nil {
 			return
 		}
-		end := from + len(d.Slice(from))
 		if to, ok := w.replace(member, value); ok && to != value {
-			w.out = append(w.out, w.line[w.at:from]...)
-			w.out = codec.AppendString(w.out, to)
-			w.at = end
+			w.put(from, codec.AppendString(nil, to))
 		}
 	default:
 		d.Skip()
 	}
 }
 
-// withMember returns an object with one of its own members replaced and all other bytes unchanged.
-func withMember(line []byte, name string, value []byte) []byte {
-	d := codec.NewDecoder(line)
-	for o := d.Object(); o.Next(); {
-		at, this := d.Offset(), string(o.Name()) == name
-		d.Skip()
-		if this && d.Err() == nil {
-			end := at + len(d.Slice(at))
-			return slices.Concat(line[:at], value, line[end:])
-		}
-	}
-	return line
+// put replaces the value that was read last.
+func (w *rewriter) put(from int, value []byte) {
+	w.out = append(append(w.out, w.line[w.at:from]...), value...)
+	w.at = from + len(w.d.Slice(from))
 }
 
 // learn binds the ids of a value that does not match its pattern, as far as the two are alike, because later messages

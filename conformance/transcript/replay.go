@@ -335,14 +335,11 @@ func (p *replay) send(ctx context.Context, step played) error {
 			return context.Cause(ctx)
 		}
 	}
-	line := rewrite(step.line, p.replacement)
-	if step.request != nil {
-		id, came := p.liveIDs[step.request]
-		if !came {
-			p.result.Dropped++
-			return nil
-		}
-		line = withMember(line, "id", id)
+	id := p.liveIDs[step.request]
+	line := rewrite(step.line, id, p.replacement)
+	if step.request != nil && id == nil {
+		p.result.Dropped++
+		return nil
 	}
 	if step.kind == conformance.Request {
 		p.asked[step.id] = step.method

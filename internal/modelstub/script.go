@@ -283,21 +283,21 @@ func playRefusal(*game) *reply {
 
 func playForm(g *game) *reply {
 	if len(g.results) == 0 {
-		return use(g.question("What is your name?"), "I cannot ask with a form.")
+		return use(g.tool(askTools...).call(values{question: "What is your name?"}), "I cannot ask with a form.")
 	}
 	return say("Thank you.")
 }
 
 func playMode(g *game) *reply {
 	if len(g.results) == 0 {
-		return use(g.mode(), "I cannot switch my mode.")
+		return use(g.tool(modeTools...).call(values{why: "To plan first"}), "I cannot switch my mode.")
 	}
 	return say("Done.")
 }
 
 func playMCP(g *game) *reply {
 	if len(g.results) == 0 {
-		return use(g.mcp(), "I see no tools of MCP servers.")
+		return use(g.called("acp_probe").call(values{}), "I see no tools of MCP servers.")
 	}
 	return say("The tool says: " + clip(last(g.results)))
 }

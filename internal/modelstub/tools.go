@@ -69,45 +69,11 @@ func (g *game) edit(file, before, line string) *call {
 
 // run is the call that runs a command.
 func (g *game) run(command, why string) *call {
-	t := g.tool(runTools...)
-	if t == nil {
-		return nil
-	}
-	return t.call(values{command: command, why: why})
+	return g.tool(runTools...).call(values{command: command, why: why})
 }
 
 // plan is the call that sets the states of a plan of three steps.
-func (g *game) plan(states ...string) *call {
-	t := g.tool(planTools...)
-	if t == nil {
-		return nil
-	}
-	return t.call(values{states: states})
-}
-
-func (g *game) question(text string) *call {
-	t := g.tool(askTools...)
-	if t == nil {
-		return nil
-	}
-	return t.call(values{question: text})
-}
-
-func (g *game) mode() *call {
-	t := g.tool(modeTools...)
-	if t == nil {
-		return nil
-	}
-	return t.call(values{why: "To plan first"})
-}
-
-// mcp is the call of the tool of the probe's MCP server.
-func (g *game) mcp() *call {
-	if t := g.called("acp_probe"); t != nil {
-		return t.call(values{})
-	}
-	return nil
-}
+func (g *game) plan(states ...string) *call { return g.tool(planTools...).call(values{states: states}) }
 
 // called finds the tool of an MCP server that has a name.
 func (c *conversation) called(name string) *tool {
@@ -165,8 +131,11 @@ func (s *schema) kind() string {
 }
 
 // call is the use of a tool for something: its parameters are told by their names, and what else it requires is filled
-// in.
+// in. It is nil if there is no tool.
 func (t *tool) call(v values) *call {
+	if t == nil {
+		return nil
+	}
 	var s schema
 	args := map[string]any{}
 	if len(t.schema) > 0 && json.Unmarshal(t.schema, &s) == nil {

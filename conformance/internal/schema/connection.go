@@ -68,13 +68,15 @@ type Message struct {
 	Findings        []finding.Finding
 }
 
-// add adds a finding about the content.
-func (m *Message) add(f flaw) {
-	found := m.Finding
-	found.Method = finding.Clip(m.Method)
-	found.Rule, found.Level = f.rule, requirement.LevelOf(f.rule)
-	found.Pointer, found.Message, found.Definition = f.pointer, f.message, f.definition
-	m.Findings = append(m.Findings, found)
+// add adds findings about the content.
+func (m *Message) add(flaws ...flaw) {
+	for _, f := range flaws {
+		found := m.Finding
+		found.Method = finding.Clip(m.Method)
+		found.Rule, found.Level = f.rule, requirement.LevelOf(f.rule)
+		found.Pointer, found.Message, found.Definition = f.pointer, f.message, f.definition
+		m.Findings = append(m.Findings, found)
+	}
 }
 
 // wrong adds a finding about the envelope.
@@ -365,13 +367,7 @@ func (m *Message) answer() (c *Call, problem string) {
 // check checks a value by a definition. With the definition "", every value is valid.
 func (m *Message) check(definition string, v *Value) {
 	if definition != "" {
-		m.addAll(m.connection.Schema.check(definition, v.tree()))
-	}
-}
-
-func (m *Message) addAll(flaws []flaw) {
-	for _, f := range flaws {
-		m.add(f)
+		m.add(m.connection.Schema.check(definition, v.tree())...)
 	}
 }
 

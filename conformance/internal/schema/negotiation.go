@@ -49,7 +49,7 @@ func (m *Message) initialize(definition string, params map[string]any) {
 			}
 		}
 	}
-	m.addAll(c.Schema.check(definition, own))
+	m.add(c.Schema.check(definition, own)...)
 }
 
 // member checks one member of a value by a schema.

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 	"strings"
@@ -244,7 +245,7 @@ func (u *union) types() string {
 
 // excludes reports whether a value certainly does not belong to the branch, without validation.
 func (b *branch) excludes(v any) bool {
-	if b.hasConst && scalar(b.constant) && !Equal(b.constant, v) || !accepts(b.types, v) {
+	if b.hasConst && !Equal(b.constant, v) || !accepts(b.types, v) {
 		return true
 	}
 	members, isObject := v.(map[string]any)
@@ -363,28 +364,23 @@ func TypeName(v any) string {
 	return "object"
 }
 
-// scalar reports whether equal can compare a value.
-func scalar(v any) bool {
-	switch v.(type) {
-	case []any, map[string]any:
-		return false
-	}
-	return true
-}
-
-// Equal compares scalars. Numbers are compared by value. Other values are not equal.
+// Equal compares JSON values. Numbers are compared by value.
 func Equal(a, b any) bool {
-	x, isX := a.(json.Number)
-	y, isY := b.(json.Number)
-	if isX && isY {
-		if x == y {
-			return true
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, b, Equal)
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, Equal)
+	case json.Number:
+		b, ok := b.(json.Number)
+		if !ok || a == b {
+			return ok
 		}
-		r, okX := new(big.Rat).SetString(string(x))
-		s, okY := new(big.Rat).SetString(string(y))
-		return okX && okY && r.Cmp(s) == 0
-	}
-	switch a.(type) {
+		x, okX := new(big.Rat).SetString(string(a))
+		y, okY := new(big.Rat).SetString(string(b))
+		return okX && okY && x.Cmp(y) == 0
 	case nil, bool, string:
 		return a == b
 	}
