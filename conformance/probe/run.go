@@ -112,8 +112,8 @@ func run(ctx context.Context, launch Launch, options *Options, about *subject) (
 	began := time.Now()
 	chosen := o.choose(about.scenarios())
 	r := &Report{
-		Tool: "acp", Version: o.Version, Target: o.Target, Side: about.side.String(), Protocol: max(1, about.version), Rows: []Row{},
-		Scenarios: []*Outcome{},
+		Tool: "acp", Version: o.Version, Target: o.Target, Side: about.side.String(), Protocol: max(1, about.version),
+		Rows: []Row{}, Scenarios: []*Outcome{},
 		partial:   len(o.Only)+len(o.Skip) > 0,
 	}
 	var runs [][]*Outcome
@@ -172,7 +172,9 @@ func (options *Options) complete(about *subject) (*Options, error) {
 
 // isRequirement reports whether a name is that of a requirement or a page.
 func isRequirement(name string) bool {
-	return slices.ContainsFunc(requirement.All, func(r requirement.Requirement) bool { return requirement.Matches(name, r.ID) })
+	return slices.ContainsFunc(requirement.All, func(r requirement.Requirement) bool {
+		return requirement.Matches(name, r.ID)
+	})
 }
 
 func (o *Options) selects(id string) bool {
