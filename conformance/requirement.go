@@ -11,8 +11,8 @@ import (
 //
 // Word is the page's keyword: "MUST", or "must" if it is in lower case. Without a keyword it is "implied"; "MAY-only"
 // if the page allows something under a condition; "kit" if the official compatibility kit counts a violation as a
-// failure; and "JSON-RPC" if the page refers to that. Level follows from it, and Method is the means by which a violation can be
-// found. As has the ids of requirements that say the same; their rules judge this one too.
+// failure; and "JSON-RPC" if the page refers to that. Level follows from it, and Method is the means by which a
+// violation can be found. As has the ids of requirements that say the same; their rules judge this one too.
 //
 // KeptBy says who meets the requirement in a program that is built on this module: "runtime" if the packages under acp
 // enforce it, prevent breaking it, or do it; "author" if only the program can; "" if the table does not say.

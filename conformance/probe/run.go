@@ -114,7 +114,7 @@ func run(ctx context.Context, launch Launch, options *Options, about *subject) (
 	r := &Report{
 		Tool: "acp", Version: o.Version, Target: o.Target, Side: about.side.String(), Protocol: max(1, about.version),
 		Rows: []Row{}, Scenarios: []*Outcome{},
-		partial:   len(o.Only)+len(o.Skip) > 0,
+		partial: len(o.Only)+len(o.Skip) > 0,
 	}
 	var runs [][]*Outcome
 	all := len(chosen) * o.Runs
