@@ -221,12 +221,11 @@ func withoutURL(err error) error {
 // request's body.
 func statusError(resp *http.Response, size int) *StatusError {
 	defer resp.Body.Close()
-	secrets := secretsOf(resp)
-	// Text that cannot be read is omitted. It is read far enough for a secret at its end to be hidden.
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, int64(maxText+secrets.longest())))
+	// Text that cannot be read is omitted.
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxText))
 	e := &StatusError{
 		Status:     resp.StatusCode,
-		Text:       secrets.line(string(text)),
+		Text:       secretsOf(resp).line(string(text)),
 		RetryAfter: retryAfter(resp.Header.Get("Retry-After")),
 	}
 	if e.Status == http.StatusRequestEntityTooLarge {

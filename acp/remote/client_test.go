@@ -260,6 +260,9 @@ func TestErrorsKeepSecrets(t *testing.T) {
 		"cut": func(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, text+strings.Repeat("x", maxText-len(text)-7)+token, http.StatusBadRequest)
 		},
+		"cut, and hidden before": func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, strings.Repeat(token, maxText/len(token)+2), http.StatusBadRequest)
+		},
 		"type": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/"+key)
 			io.WriteString(w, "no message")
@@ -299,7 +302,7 @@ func TestErrorsKeepSecrets(t *testing.T) {
 					t.Fatal("it was accepted")
 				}
 				for _, secret := range []string{token, token[:5], key, inURL, password, "\n", "\x1b", "\u202e"} {
-					if strings.Contains(err.Error(), secret) && !(name == "cut" && o.Header == nil) {
+					if strings.Contains(err.Error(), secret) && !(strings.HasPrefix(name, "cut") && o.Header == nil) {
 						t.Errorf("%q is in the error: %q", secret, err)
 					}
 				}

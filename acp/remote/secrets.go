@@ -75,18 +75,26 @@ func (s secrets) hide(text string) string {
 	return text
 }
 
-// line returns a peer's text as one line that can be shown, and cuts it to maxText bytes.
+// line returns a peer's text as one line that can be shown. A text of maxText bytes may end within a secret.
 func (s secrets) line(text string) string {
+	cut := len(text) >= maxText
 	text = s.hide(text)
-	return plain.Line(strings.Join(strings.Fields(text[:min(len(text), maxText)]), " "))
+	if end := s.begun(text); cut && end > 0 {
+		text = text[:len(text)-end] + hidden
+	}
+	return plain.Line(strings.Join(strings.Fields(text), " "))
 }
 
-// longest returns the length of the longest secret.
-func (s secrets) longest() int {
-	if len(s) == 0 {
-		return 0
+// begun returns how many bytes at the end of a text are the beginning of a secret.
+func (s secrets) begun(text string) (most int) {
+	for _, secret := range s {
+		for n := min(len(secret), len(text)); n > most; n-- {
+			if strings.HasSuffix(text, secret[:n]) {
+				most = n
+			}
+		}
 	}
-	return len(s[0])
+	return most
 }
 
 // hideIn returns an error like err, but without the secrets in its text.
