@@ -4,7 +4,7 @@
 //	server_refusal, history, server_options            refusals of the server, stored events, options
 //	server                                             the server's connections, of either transport
 //	server_websocket                                   a connection over WebSocket
-//	server_stream, server_exchange                     events for one receiver, requests in progress
+//	server_stream                                      events for one receiver
 //	server_inbox, server_outbox, server_link           a connection over HTTP: its halves, and both together
 //	server_http, server_routes                         HTTP requests for a connection; who may send them
 //	client_options, client_request, client_websocket   options, one HTTP request, a WebSocket

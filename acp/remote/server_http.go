@@ -140,7 +140,7 @@ func (s *Server) initialize(w http.ResponseWriter, r *http.Request, principal st
 		c.run()
 	}()
 	select {
-	case <-l.out.exchange.initialized:
+	case <-l.out.initialized:
 	case <-time.After(s.opts.InitializeTimeout):
 		l.endInput(errInitialize)
 		return refuse(http.StatusGatewayTimeout, "the agent did not answer")
@@ -148,14 +148,14 @@ func (s *Server) initialize(w http.ResponseWriter, r *http.Request, principal st
 		l.endInput(errInitialize)
 		return nil
 	}
-	if !l.out.exchange.refused {
+	if !l.out.refused {
 		w.Header().Set(HeaderConnection, c.peer.ConnectionID)
 	} else {
 		l.endInput(errInitialize)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
-	if _, err := w.Write(l.out.exchange.answer); err != nil {
+	if _, err := w.Write(l.out.answer); err != nil {
 		l.endInput(errInitialize)
 	}
 	return nil

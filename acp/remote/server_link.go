@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"sync"
 	"time"
 
@@ -83,13 +84,14 @@ func (l *httpLink) deliver(ctx context.Context, m wire.Message, session, named s
 		}
 		err := l.in.addRequest(ctx, m.ID, line)
 		if err != nil {
-			l.out.exchange.end(m.ID)
+			delete(l.out.requests, m.ID)
 		}
 		return err
 	case wire.KindResponse:
-		if err := l.out.exchange.answered(m.ID, named); err != nil {
-			return err
+		if of := l.out.asked[m.ID]; named != "" && of != "" && named != of {
+			return refuse(http.StatusBadRequest, HeaderSession+" is not the session of the request")
 		}
+		delete(l.out.asked, m.ID)
 	case wire.KindNotification:
 		if string(m.Method) != wire.MethodCancelRequest {
 			break

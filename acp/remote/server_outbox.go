@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"iter"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -23,7 +24,14 @@ type outbox struct {
 	in     *inbox
 	wake   chan struct{} // wakes the agent when something happens that it may wait for
 
-	exchange exchange
+	initID      wire.ID
+	initialized chan struct{} // closed when initialize has been answered
+	answer      []byte        // answer to initialize; set before initialized is closed, and may then be read
+	refused     bool          // whether it is an error; likewise
+
+	requests map[wire.ID]request // of the client, in progress
+	asked    map[wire.ID]string  // the session of each request of the agent in progress
+
 	streams  map[string]*outStream
 	retired  []string // sessions closed or deleted recently, oldest first
 	buffered int      // bytes in streams and in flight
@@ -34,20 +42,55 @@ type outbox struct {
 
 func newOutbox(c *connection, initialize wire.ID, in *inbox) outbox {
 	return outbox{
-		c:        c,
-		decode:   codec.NewDecoder(nil),
-		mu:       in.mu,
-		in:       in,
-		wake:     make(chan struct{}, 1),
-		exchange: newExchange(initialize),
-		streams:  map[string]*outStream{},
+		c:           c,
+		decode:      codec.NewDecoder(nil),
+		mu:          in.mu,
+		in:          in,
+		wake:        make(chan struct{}, 1),
+		initID:      initialize,
+		initialized: make(chan struct{}),
+		requests:    map[wire.ID]request{initialize: {}},
+		asked:       map[wire.ID]string{},
+		streams:     map[string]*outStream{},
 	}
 }
+
+// request is a request of the client.
+type request struct {
+	session  string
+	received bool // the session's stream had a reader when the request arrived
+	first    bool // the stream may be opened once it is answered; see answerFirst
+	ends     bool // it closes or deletes the session
+}
+
+// maxAsked is for how many requests of an agent a connection remembers the session.
+const maxAsked = 4096
 
 // expect records a request of the client about a session, before the agent can read it.
 func (o *outbox) expect(m wire.Message, session string) error {
 	o.retired = slices.DeleteFunc(o.retired, func(s string) bool { return s == session })
-	return o.exchange.begin(m, session, o.received(session))
+	if _, twice := o.requests[m.ID]; twice && !m.ID.IsNull() {
+		return invalidRequest(m.ID, "a request with this id is in progress")
+	}
+	if len(o.requests) >= maxRequests {
+		return refuse(http.StatusServiceUnavailable, "too many requests in progress")
+	}
+	method := string(m.Method)
+	o.requests[m.ID] = request{session, o.received(session), answerFirst[method],
+		method == methodClose || method == methodDelete}
+	return nil
+}
+
+// answerInitialize keeps the answer to initialize for the POST that waits for it. It returns false for other answers.
+func (o *outbox) answerInitialize(m wire.Message, line []byte) bool {
+	if o.answer != nil || m.ID != o.initID {
+		return false
+	}
+	delete(o.requests, m.ID)
+	o.answer = bytes.Clone(line)
+	o.refused = m.Failure != nil || m.Result == nil
+	close(o.initialized)
+	return true
 }
 
 // received reports whether the stream of a session has a reader.
@@ -89,10 +132,11 @@ func (o *outbox) put(line []byte) error {
 	var session []byte
 	switch m.Kind {
 	case wire.KindResponse:
-		if o.exchange.answerInitialize(m, line) {
+		if o.answerInitialize(m, line) {
 			return nil
 		}
-		req := o.exchange.end(m.ID)
+		req := o.requests[m.ID]
+		delete(o.requests, m.ID)
 		err := o.putInto(o.streamOfAnswer(req), line)
 		if req.ends && m.Failure == nil {
 			o.retire(req.session)
@@ -101,8 +145,8 @@ func (o *outbox) put(line []byte) error {
 	case wire.KindRequest, wire.KindNotification:
 		if !bytes.HasPrefix(m.Method, ofProtocol) {
 			session = wire.TextMember(o.decode, m.Params, memberSession)
-		} else if string(m.Method) == wire.MethodCancelRequest {
-			session = o.exchange.sessionOfCancelled(o.decode, m.Params)
+		} else if id, ok := wire.CancelledID(o.decode, m.Params); ok && string(m.Method) == wire.MethodCancelRequest {
+			session = []byte(o.asked[id]) // in another stream it could arrive before the request, and have no effect
 		}
 	}
 	if out := o.streams[string(session)]; out != nil && o.hasRoom(len(line)) {
@@ -111,8 +155,8 @@ func (o *outbox) put(line []byte) error {
 	} else if err := o.putInto(string(session), line); err != nil {
 		return err
 	}
-	if m.Kind == wire.KindRequest {
-		o.exchange.ask(m.ID, session)
+	if m.Kind == wire.KindRequest && len(o.asked) < maxAsked {
+		o.asked[m.ID] = string(session)
 	}
 	return nil
 }
@@ -194,7 +238,8 @@ const maxRetired = 16
 // retire records that a session was closed or deleted, and drops the stream of the one retired longest ago if there are
 // too many.
 func (o *outbox) retire(session string) {
-	o.exchange.forget(session)
+	// The client may no longer read the answers to what the agent asks about it.
+	maps.DeleteFunc(o.asked, func(_ wire.ID, of string) bool { return of == session })
 	if o.retired = append(o.retired, session); len(o.retired) <= maxRetired {
 		return
 	}
@@ -416,11 +461,12 @@ func (o *outbox) drop(out *outStream) {
 // finish answers the requests in progress with an error, and stops.
 func (o *outbox) finish(why error) {
 	if !o.over {
-		for id := range o.exchange.requests {
+		for id, req := range o.requests {
 			line := wire.ErrorLine(id, agentGone)
 			// It is short, and the last message of its stream, so it may exceed the limit.
-			if m := (wire.Message{ID: id, Failure: agentGone}); !o.exchange.answerInitialize(m, line) {
-				if out := o.streamFor(o.streamOfAnswer(o.exchange.end(id))); out != nil {
+			if m := (wire.Message{ID: id, Failure: agentGone}); !o.answerInitialize(m, line) {
+				delete(o.requests, id)
+				if out := o.streamFor(o.streamOfAnswer(req)); out != nil {
 					o.append(out, line)
 				}
 			}
