@@ -99,7 +99,9 @@ func Serve(ctx context.Context, up, down rpc.Transport, hooks Hooks, opts *Optio
 	closed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(closed)
-		p.wake()
+		p.mu.Lock()
+		p.changed.Broadcast()
+		p.mu.Unlock()
 		// The errors are reported when Serve closes them again.
 		_ = agent.stream.Close()
 		_ = client.stream.Close()
@@ -215,13 +217,6 @@ func (p *relay) read(e *end, pass func(line []byte) error) (reading bool, err er
 			return false, err
 		}
 	}
-}
-
-// wake makes all waiters check their conditions again.
-func (p *relay) wake() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.changed.Broadcast()
 }
 
 // await waits until done reports true, or for d, and returns what it reports then. The caller holds p.mu.

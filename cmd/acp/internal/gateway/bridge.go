@@ -104,7 +104,9 @@ func (b *bridge) pass(from, to *end) (ended *end, err error) {
 		case goesOn && dropped.Response:
 			lines = append(append(lines, dropped.Answer()...), '\n')
 		case goesOn:
-			failed = from.send(append(dropped.Answer(), '\n'))
+			if err := from.send(append(dropped.Answer(), '\n')); err != nil {
+				return from, err
+			}
 		case err != nil:
 			flush()
 			if failed != nil {
