@@ -30,7 +30,7 @@ func idOf(m *wire.Message) *wire.ID {
 	if m.Kind == wire.KindNotification {
 		return nil
 	}
-	return &m.ID
+	return new(m.ID)
 }
 
 var errMalformed = errors.New("the answer is malformed")
