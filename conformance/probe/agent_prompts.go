@@ -54,9 +54,8 @@ var promptScenarios = []Scenario{
 			for _, blocks := range []string{
 				``, `{"type":"hologram","data":"x"}`, `{"type":"_acp.probe","data":"x"}`, `{"text":"no type"}`, `{"type":"text"}`, `{"type":"image","data":"not base64!","mimeType":"image/png"}`,
 			} {
-				if p.awaitTurn(p.sendPrompt(p.blocks(blocks), "")) == nil {
-					p.fatal("PRM-5", conformance.Must, "%s", p.why("a prompt with the blocks ["+blocks+"] was not answered"))
-				}
+				m := p.awaitTurn(p.sendPrompt(p.blocks(blocks), ""))
+				p.needs(m, "PRM-5", conformance.Must, "a prompt with the blocks [%s] was not answered", blocks)
 			}
 		}, continues("ADD-1", "odd prompts"), prompts("text")}},
 	{Name: "tools", Exercises: []string{"PRM-5"}, Prompts: []string{"read", "edit", "terminal"}, quiet: true,
@@ -307,10 +306,8 @@ func permission(name, what string, answer func(*player.Message) (outcome, text s
 			const text = "A file of the probe.\n"
 			for _, turn := range []struct{ kind, file string }{{"permission", "old.txt"}, {"edit", "demo.txt"}} {
 				file := p.file(turn.file, text)
-				if p.awaitTurn(p.begin(turn.kind)) == nil {
-					p.fatal("PRM-5", conformance.Must, "%s",
-						p.why("after this answer to a permission request, the prompt was not answered"))
-				}
+				p.needs(p.awaitTurn(p.begin(turn.kind)), "PRM-5", conformance.Must,
+					"after this answer to a permission request, the prompt was not answered")
 				p.checkSpared(turn.kind, file, text)
 			}
 			p.nextTurn()
@@ -334,9 +331,7 @@ func elicitation(name, what, outcome, text, trait string) Scenario {
 					p.trait(trait)
 				}
 				p.markExercised(rule)
-				if m == nil {
-					p.fatal(rule, conformance.Must, "%s", p.why("the prompt was not answered after an elicitation in which "+what))
-				}
+				p.needs(m, rule, conformance.Must, "the prompt was not answered after an elicitation in which %s", what)
 				if m.Kind == conformance.ErrorReply {
 					p.failAt(rule, conformance.Should, "after an elicitation in which %s, the prompt was answered with an error: %s",
 						what, player.AnswerText(m))

@@ -3,12 +3,12 @@
 package probe
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/internal/player"
+	"github.com/acpgo/sdk/conformance/internal/requirement"
 )
 
 var wireScenarios = []Scenario{
@@ -36,10 +36,7 @@ var wireScenarios = []Scenario{
 			p.startWith("all", allCapabilities)
 			p.markExercised("SCH-2")
 			m := p.await(p.Ask("initialize", `{"protocolVersion":1,"clientCapabilities":`+allCapabilities+`}`, `"init-ä"`))
-			if m == nil {
-				p.fail("SCH-2", "%s", p.why("initialize with the id \"init-ä\" was not answered with that id"))
-				panic(stop{})
-			}
+			p.needs(m, "SCH-2", requirement.LevelOf("SCH-2"), `initialize with the id "init-ä" was not answered with that id`)
 			p.init, p.Itself = m, m.Params
 		}, newSession, func(p *play) {
 			p.endOf(p.sendPrompt(p.promptParams("text"), `"0b9d2c9e-5a5e-4a3e-9d43-1c5e7a1b2c3d"`))
@@ -132,22 +129,18 @@ var wireScenarios = []Scenario{
 			for _, depth := range []int{100, 10_000} {
 				deep := strings.Repeat("[", depth) + strings.Repeat("]", depth)
 				p.Ask("_acp.probe/deep", `{"_meta":{"deep":`+deep+`}}`, "")
-				if p.call(alive, "{}") == nil {
-					p.fatal("ADD-1", conformance.Should, "%s",
-						p.why(fmt.Sprintf("after a value nested %d levels deep, no request was answered", depth)))
-				}
+				p.needs(p.call(alive, "{}"), "ADD-1", conformance.Should,
+					"after a value nested %d levels deep, no request was answered", depth)
 			}
 		}}},
 	{Name: "long-lines", quiet: true, Exercises: []string{"ADD-1", "INI-15"}, Prompts: []string{"text"},
 		Text: "Long messages are served: a prompt of one mebibyte, and a request of eight.",
 		steps: []step{ready, func(p *play) {
 			text := "Reply with OK. Ignore the rest. " + strings.Repeat("All work and no play. ", 1<<20/22)
-			if p.awaitTurn(p.sendPrompt(p.blocks(`{"type":"text","text":`+player.Quote(text)+`}`), "")) == nil {
-				p.fatal("PRM-5", conformance.Must, "%s", p.why("a prompt of a mebibyte was not answered"))
-			}
-			if p.await(p.Ask("_acp.probe/long", `{"text":"`+strings.Repeat("x", 8<<20)+`"}`, "")) == nil {
-				p.fatal("EXT-4", conformance.Should, "%s", p.why("a request of eight mebibytes was not answered"))
-			}
+			p.needs(p.awaitTurn(p.sendPrompt(p.blocks(`{"type":"text","text":`+player.Quote(text)+`}`), "")),
+				"PRM-5", conformance.Must, "a prompt of a mebibyte was not answered")
+			p.needs(p.await(p.Ask("_acp.probe/long", `{"text":"`+strings.Repeat("x", 8<<20)+`"}`, "")),
+				"EXT-4", conformance.Should, "a request of eight mebibytes was not answered")
 		}, continues("ADD-1", "long messages")}},
 	{Name: "answers-to-nobody", bare: true, quiet: true, Exercises: []string{"ADD-9"},
 		Text: "Answers to requests that the agent never sent are ignored.",

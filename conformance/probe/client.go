@@ -5,12 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/internal/player"
 )
@@ -229,16 +232,40 @@ func choose(m *player.Message, kinds ...string) string {
 	return `{"outcome":{"outcome":"selected","optionId":` + player.Quote(first) + `}}`
 }
 
-// accept returns the answer to an elicitation, with a value for each property.
+// accept returns the answer to an elicitation, with a value for each field that there is one for.
 func accept(m *player.Message) string {
 	if m.Text("mode") != "form" {
 		return `{"action":"accept"}`
 	}
-	content := map[string]json.RawMessage{}
-	var properties map[string]json.RawMessage
-	if json.Unmarshal(player.Member(m.Params, "requestedSchema", "properties"), &properties) == nil {
-		for name, schema := range properties {
-			content[name] = fill(schema)
+	var form acp.ElicitationSchema
+	if json.Unmarshal(player.Member(m.Params, "requestedSchema"), &form) != nil {
+		return `{"action":"decline"}`
+	}
+	content := map[string]acp.ElicitationContentValue{}
+	for _, f := range view.FormFields(&form) {
+		tries := [][]string{f.Default}
+		for _, choice := range f.Choices {
+			tries = append(tries, []string{choice.Const})
+		}
+		least := ""
+		switch s := f.Schema.Variant.(type) {
+		case *acp.ElicitationPropertySchemaInteger:
+			least = fmt.Sprint(s.Minimum.Value())
+		case *acp.ElicitationPropertySchemaNumber:
+			least = fmt.Sprint(s.Minimum.Value())
+		case *acp.ElicitationPropertySchemaString:
+			least = strings.Repeat("x", int(min(s.MinLength.Value(), 1<<20)))
+		default: // the tries below have a value for it, or there is none
+		}
+		for _, text := range []string{"probe", "1", "true", "probe@example.com", "https://example.com/", "2026-01-01",
+			"2026-01-01T00:00:00Z", least} {
+			tries = append(tries, []string{text})
+		}
+		for _, answers := range tries {
+			if value, err := f.Value(answers...); err == nil && len(answers) > 0 {
+				content[f.Name] = value
+				break
+			}
 		}
 	}
 	text, err := json.Marshal(content)
@@ -246,66 +273,6 @@ func accept(m *player.Message) string {
 		return `{"action":"decline"}`
 	}
 	return `{"action":"accept","content":` + string(text) + `}`
-}
-
-// fill returns a valid value for a form's property.
-func fill(schema json.RawMessage) json.RawMessage {
-	var s struct {
-		Type    string
-		Default json.RawMessage
-		Enum    []json.RawMessage
-		OneOf   []struct{ Const json.RawMessage }
-		Items   struct {
-			Enum  []json.RawMessage
-			AnyOf []struct{ Const json.RawMessage }
-		}
-		Minimum   *json.Number
-		MinLength int
-		Format    string
-	}
-	if json.Unmarshal(schema, &s) != nil {
-		return json.RawMessage(`"probe"`)
-	}
-	switch {
-	case s.Default != nil:
-		return s.Default
-	case len(s.Enum) > 0:
-		return s.Enum[0]
-	case len(s.OneOf) > 0:
-		return s.OneOf[0].Const
-	}
-	switch s.Type {
-	case "boolean":
-		return json.RawMessage(`true`)
-	case "number", "integer":
-		if s.Minimum != nil {
-			return json.RawMessage(*s.Minimum)
-		}
-		return json.RawMessage(`1`)
-	case "array":
-		if len(s.Items.Enum) > 0 {
-			return json.RawMessage(`[` + string(s.Items.Enum[0]) + `]`)
-		}
-		if len(s.Items.AnyOf) > 0 {
-			return json.RawMessage(`[` + string(s.Items.AnyOf[0].Const) + `]`)
-		}
-		return json.RawMessage(`[]`)
-	}
-	switch s.Format {
-	case "email":
-		return json.RawMessage(`"probe@example.com"`)
-	case "uri":
-		return json.RawMessage(`"https://example.com/"`)
-	case "date":
-		return json.RawMessage(`"2026-01-01"`)
-	case "date-time":
-		return json.RawMessage(`"2026-01-01T00:00:00Z"`)
-	}
-	text := "probe"
-	for len(text) < s.MinLength {
-		text += "-probe"
-	}
-	return json.RawMessage(player.Quote(text))
 }
 
 // serve serves a request with a handler of package local, if the capability was advertised.

@@ -28,23 +28,8 @@ type clientMutant struct {
 
 // editingRequest changes the params of the client's requests.
 func editingRequest(method string, edit func(params map[string]json.RawMessage)) fault {
-	return fault{toClient: func(_ *state, m *line) []string {
-		var e map[string]json.RawMessage
-		params := map[string]json.RawMessage{}
-		if !m.request || m.method != method || json.Unmarshal([]byte(m.text), &e) != nil || json.Unmarshal(e["params"], &params) != nil {
-			return []string{m.text}
-		}
-		edit(params)
-		var err error
-		if e["params"], err = json.Marshal(params); err != nil {
-			panic(err)
-		}
-		text, err := json.Marshal(e)
-		if err != nil {
-			panic(err)
-		}
-		return []string{string(text)}
-	}}
+	return changing(func(_ *state, m *line) bool { return m.request && m.method == method },
+		func(_ *state, m *line) []string { return []string{m.edited("params", edit)} })
 }
 
 // with sets a member.

@@ -94,9 +94,8 @@ func stating(name, set string) Scenario {
 			" as its capabilities: the client copes, and uses nothing else.",
 		persona: persona{capabilities: set},
 		steps: []step{func(p *play) { p.record(p.Granted, []string{name}) }, tries("INI-11", "SCH-17"), func(p *play) {
-			if p.nextPrompt() == nil {
-				p.fatal("INI-11", conformance.Should, "%s", p.why("the client sent no prompt to an agent with other capabilities"))
-			}
+			p.needs(p.nextPrompt(), "INI-11", conformance.Should,
+				"the client sent no prompt to an agent with other capabilities")
 			p.endTurn("end_turn")
 			p.doesAll(ActNew, ActList, ActLoad, ActResume, ActMode, ActOption, ActClose, ActDelete, ActLogout)
 		}, happens("gate")}}

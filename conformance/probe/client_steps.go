@@ -130,9 +130,7 @@ func promptsDespite(id, what string, exercised ...string) step {
 	return func(p *play) {
 		m := p.nextPrompt()
 		p.markExercised(exercised...)
-		if m == nil {
-			p.broken(id, "%s", p.why("the client sent no prompt to a session with "+what))
-		}
+		p.needs(m, id, requirement.LevelOf(id), "the client sent no prompt to a session with %s", what)
 		p.checkAlive(id, what)
 		p.endTurn("end_turn")
 	}

@@ -233,20 +233,12 @@ func elicit(user *probe.User, handlers *acp.ClientHandlers) {
 		}
 		answer := acp.NewCreateElicitationResponseDecline()
 		if allowed {
-			text, err := json.Marshal(req)
-			if err != nil {
-				return nil, err
-			}
-			var form struct {
-				RequestedSchema struct{ Properties map[string]json.RawMessage }
-			}
-			if err := json.Unmarshal(text, &form); err != nil {
-				return nil, err
-			}
 			content := map[string]acp.ElicitationContentValue{}
-			for name := range form.RequestedSchema.Properties {
-				if value, ok := values[name]; ok {
-					content[name] = value
+			if form, ok := req.Variant.(*acp.CreateElicitationRequestForm); ok {
+				for name := range form.RequestedSchema.Properties {
+					if value, ok := values[name]; ok {
+						content[name] = value
+					}
 				}
 			}
 			answer = acp.NewCreateElicitationResponseAccept(acp.ElicitationAcceptAction{Content: acp.Some(content)})

@@ -3,6 +3,7 @@ package probe_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -121,23 +122,18 @@ func rewriting(pattern, to string) fault {
 
 // changedAlone leaves the other options out of answers to session/set_config_option.
 func changedAlone(when func(*state, *line) bool) fault {
-	return fault{toClient: func(s *state, m *line) []string {
-		var result struct{ ConfigOptions []map[string]json.RawMessage }
-		if !m.answer || m.error || m.method != "session/set_config_option" || !when(s, m) || json.Unmarshal(m.outcome, &result) != nil {
-			return []string{m.text}
-		}
+	const method = "session/set_config_option"
+	f := editingEach(method, func(_ *state, m *line, result map[string]json.RawMessage) {
+		var options []map[string]json.RawMessage
 		var set struct{ ConfigID json.RawMessage }
-		if err := json.Unmarshal(m.params, &set); err != nil {
+		if err := errors.Join(json.Unmarshal(result["configOptions"], &options), json.Unmarshal(m.params, &set)); err != nil {
 			panic(err)
 		}
-		options, err := json.Marshal(slices.DeleteFunc(result.ConfigOptions, func(o map[string]json.RawMessage) bool {
+		result["configOptions"] = encoded(slices.DeleteFunc(options, func(o map[string]json.RawMessage) bool {
 			return string(o["id"])+string(o["configId"]) != string(set.ConfigID) // of version 1 or 2
 		}))
-		if err != nil {
-			panic(err)
-		}
-		return []string{`{"jsonrpc":"2.0","id":` + m.id + `,"result":{"configOptions":` + string(options) + `}}`}
-	}}
+	})
+	return changing(all(resultOf(method), when), f.toClient)
 }
 
 // changes reports whether a session/set_config_option sets another value than the one before of the same option.

@@ -1,7 +1,6 @@
 package probe_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -394,17 +393,27 @@ func editing(method string, edit func(result map[string]json.RawMessage)) fault 
 // editingEach is like editing, for changes that depend on the traffic.
 func editingEach(method string, edit func(s *state, m *line, result map[string]json.RawMessage)) fault {
 	return changing(resultOf(method), func(s *state, m *line) []string {
-		var result map[string]json.RawMessage
-		if json.Unmarshal(m.outcome, &result) != nil {
-			return []string{m.text}
-		}
-		edit(s, m, result)
-		text, err := json.Marshal(result)
-		if err != nil {
-			panic(err)
-		}
-		return []string{`{"jsonrpc":"2.0","id":` + m.id + `,"result":` + string(text) + `}`}
+		return []string{m.edited("result", func(result map[string]json.RawMessage) { edit(s, m, result) })}
 	})
+}
+
+// edited returns the message with other members in its params or result, if that is an object.
+func (m *line) edited(part string, edit func(members map[string]json.RawMessage)) string {
+	var e, members map[string]json.RawMessage
+	if json.Unmarshal([]byte(m.text), &e) != nil || json.Unmarshal(e[part], &members) != nil {
+		return m.text
+	}
+	edit(members)
+	e[part] = encoded(members)
+	return string(encoded(e))
+}
+
+func encoded(v any) json.RawMessage {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return text
 }
 
 // listing changes each list of sessions; n is its number. The agent gets no cursors but the made-up one.
@@ -427,10 +436,7 @@ func listed(name, value string) fault {
 		for _, session := range sessions {
 			session[name] = json.RawMessage(fmt.Sprintf(value, n%60))
 		}
-		var err error
-		if result["sessions"], err = json.Marshal(sessions); err != nil {
-			panic(err)
-		}
+		result["sessions"] = encoded(sessions)
 	})
 }
 
@@ -649,22 +655,10 @@ func (f fault) and(other fault) fault {
 
 // withoutMCP does not pass on the MCP servers of a session.
 var withoutMCP = fault{toAgent: func(_ *state, m *line) ([]string, []string) {
-	var e map[string]json.RawMessage
-	var p map[string]json.RawMessage
-	if m.method != "session/new" || json.Unmarshal([]byte(m.text), &e) != nil || json.Unmarshal(e["params"], &p) != nil {
+	if m.method != "session/new" {
 		return []string{m.text}, nil
 	}
-	p["mcpServers"] = json.RawMessage(`[]`)
-	var text bytes.Buffer
-	inner, err := json.Marshal(p)
-	if err == nil {
-		e["params"] = inner
-		err = json.NewEncoder(&text).Encode(e)
-	}
-	if err != nil {
-		panic(err)
-	}
-	return []string{strings.TrimSpace(text.String())}, nil
+	return []string{m.edited("params", with("mcpServers", `[]`))}, nil
 }}
 
 // TestMutants plays each scenario against an agent with one fault, and requires exactly the matching findings. Below

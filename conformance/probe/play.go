@@ -405,15 +405,21 @@ func (p *play) requireError(id string, m *player.Message, what string, codes ...
 	}
 }
 
+// needs ends the scenario with a finding if there is no answer. The text says what did not happen.
+func (p *play) needs(m *player.Message, id string, level conformance.Level, format string,
+	args ...any) *player.Message {
+	if m == nil {
+		p.fatal(id, level, "%s", p.why(fmt.Sprintf(format, args...)))
+	}
+	return m
+}
+
 // requireAnswer waits for an answer, and reports the requirement as broken if there is none.
 func (p *play) requireAnswer(id, request, what string) *player.Message {
 	m := p.await(request)
 	p.markExercised(id)
-	if m == nil {
-		// Every request must be answered, so the level is at least SHOULD.
-		p.fatal(id, min(requirement.LevelOf(id), conformance.Should), "%s", p.why(what+" was not answered"))
-	}
-	return m
+	// Every request must be answered, so the level is at least SHOULD.
+	return p.needs(m, id, min(requirement.LevelOf(id), conformance.Should), "%s was not answered", what)
 }
 
 // checkAlive checks that the program serves the next request. The request is an unknown one, so that the answer does
@@ -421,9 +427,7 @@ func (p *play) requireAnswer(id, request, what string) *player.Message {
 func (p *play) checkAlive(id, after string) {
 	m := p.call(alive, "{}")
 	p.markExercised(id)
-	if m == nil {
-		p.fatal(id, conformance.Must, "%s", p.why("the next request was not served after "+after))
-	}
+	p.needs(m, id, conformance.Must, "the next request was not served after %s", after)
 }
 
 // alive is the method of requests that only show that the program still answers.

@@ -111,11 +111,8 @@ func run(ctx context.Context, launch Launch, options *Options, about *subject) (
 	}
 	began := time.Now()
 	chosen := o.choose(about.scenarios())
-	r := &Report{
-		Tool: "acp", Version: o.Version, Target: o.Target, Side: about.side.String(), Protocol: max(1, about.version),
-		Rows: []Row{}, Scenarios: []*Outcome{},
-		partial: len(o.Only)+len(o.Skip) > 0,
-	}
+	r := o.newReport(len(o.Only)+len(o.Skip) > 0)
+	r.Protocol = max(1, about.version)
 	var runs [][]*Outcome
 	all := len(chosen) * o.Runs
 	done := 0
@@ -130,6 +127,12 @@ func run(ctx context.Context, launch Launch, options *Options, about *subject) (
 	r.Seconds = time.Since(began).Seconds()
 	r.makeRows(o, runs)
 	return r, ctx.Err()
+}
+
+// newReport returns a report without results.
+func (o *Options) newReport(partial bool) *Report {
+	return &Report{Tool: "acp", Version: o.Version, Target: o.Target, Side: o.subject.side.String(), Rows: []Row{},
+		Scenarios: []*Outcome{}, partial: partial}
 }
 
 // complete sets the defaults and checks the names.
@@ -454,17 +457,24 @@ func (about *subject) rulesOut(first *Outcome, s *Scenario) string {
 // script runs the scenario's script and ends the program, whatever happens.
 func (p *play) script(s *Scenario) {
 	defer func() {
-		what := recover()
 		if p.ctx.Err() != nil && p.skipped == "" && !p.endless {
 			p.skipped, p.cut = context.Cause(p.ctx).Error(), true
 		}
 		p.end()
+	}()
+	p.safely(func() { p.options.subject.script(p, s) })
+}
+
+// safely calls a function, which may end early with stop. A bug in the probe ends only the scenario, and is reported as
+// such.
+func (p *play) safely(f func()) {
+	defer func() {
+		what := recover()
 		if _, ok := what.(stop); what != nil && !ok {
-			// A bug in the probe ends only this scenario, and is reported as such.
 			p.skipped = fmt.Sprintf("a bug in the probe: %v\n%s", what, debug.Stack())
 		}
 	}()
-	p.options.subject.script(p, s)
+	f()
 }
 
 // take keeps the result of a scenario.

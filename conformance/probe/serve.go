@@ -90,16 +90,7 @@ func (p *play) serveOne(s *Scenario, left int) (out *Outcome, over bool) {
 	began := time.Now()
 	p.name, p.skipped = s.Name, ""
 	p.introduce = fmt.Sprintf("Scenario %s (%d to go): %s\n", s.Name, left-1, s.Text)
-	func() {
-		defer func() {
-			if what := recover(); what != nil {
-				if _, ok := what.(stop); !ok {
-					p.skipped = fmt.Sprintf("a bug in the probe: %v", what)
-				}
-			}
-		}()
-		p.do(s.steps...)
-	}()
+	p.safely(func() { p.do(s.steps...) })
 	found, log := p.Conn.Take()
 	over = p.HasEnded()
 	p.tmu.Lock()
@@ -169,8 +160,7 @@ func ClientReport(outcomes []*Outcome, options *Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Tool: "acp", Version: o.Version, Target: o.Target, Side: clients.side.String(), Rows: []Row{},
-		Scenarios: []*Outcome{}, partial: true}
+	r := o.newReport(true)
 	r.Target = cmp.Or(r.Target, "a client")
 	outcomes = slices.Clone(outcomes)
 	for _, s := range o.choose(ClientScenarios()) {

@@ -70,10 +70,7 @@ func (p *play) initialize(name, capabilities string) {
 // initializeWith initializes a running agent of version 1 with the given params.
 func (p *play) initializeWith(name, capabilities, params string) {
 	p.grant(name, capabilities)
-	m := p.call("initialize", params)
-	if m == nil {
-		p.fatal("INI-4", conformance.Must, "%s", p.why("initialize was not answered"))
-	}
+	m := p.needs(p.call("initialize", params), "INI-4", conformance.Must, "initialize was not answered")
 	if m.Code() == codeVersion || m.Kind == conformance.Response && versionOf(m) == 2 && player.IsSet(m.Params, "info") {
 		p.trait(version2, onlyVersion2)
 		p.stopf("%s", noVersion1)
@@ -260,11 +257,7 @@ func (p *play) content(blocks string) *player.Message {
 		}
 		return m
 	}
-	m := p.awaitTurn(p.promptID)
-	if m == nil {
-		p.fatal("PRM-5", conformance.Must, "%s", p.why("a prompt was not answered"))
-	}
-	return m
+	return p.needs(p.awaitTurn(p.promptID), "PRM-5", conformance.Must, "a prompt was not answered")
 }
 
 // rests waits in version 2 for the answer to the latest prompt, and for the idle state that ends its work, for as long

@@ -20,7 +20,7 @@ type (
 		Schema   string              `json:"schema"` // the release of the schemas
 		Conforms bool                `json:"conforms"`
 		Readable bool                `json:"readable"`
-		Level    conformanceLevel    `json:"level"`
+		Level    string              `json:"level"`
 		Sources  []jsonSource        `json:"sources"`
 		Rules    []jsonGroup         `json:"rules"` // the broken ones, the most severe first
 		Findings []jsonFinding       `json:"findings"`
@@ -39,32 +39,32 @@ type (
 		Notes        []Problem `json:"notes,omitempty"`
 	}
 	jsonGroup struct {
-		ID       string           `json:"id"`
-		Level    conformanceLevel `json:"level"` // the most severe of its findings
-		Side     string           `json:"side"`
-		Page     string           `json:"page"`
-		Text     string           `json:"text"`
-		Count    int              `json:"count"`
-		Accepted int              `json:"accepted"`
-		Shown    int              `json:"shown"` // of both, in findings
+		ID       string `json:"id"`
+		Level    string `json:"level"` // the most severe of its findings
+		Side     string `json:"side"`
+		Page     string `json:"page"`
+		Text     string `json:"text"`
+		Count    int    `json:"count"`
+		Accepted int    `json:"accepted"`
+		Shown    int    `json:"shown"` // of both, in findings
 	}
 	jsonFinding struct {
-		Rule       string           `json:"rule"`
-		Level      conformanceLevel `json:"level"`
-		Source     string           `json:"source"`
-		Line       int              `json:"line,omitempty"`
-		Number     int              `json:"number,omitempty"`
-		Side       string           `json:"side,omitempty"` // the side at fault
-		From       string           `json:"from,omitempty"`
-		Kind       string           `json:"kind,omitempty"`
-		Method     string           `json:"method,omitempty"`
-		ID         string           `json:"id,omitempty"`
-		Pointer    string           `json:"pointer,omitempty"`
-		Message    string           `json:"message"`
-		Definition string           `json:"definition,omitempty"`
-		Excerpt    string           `json:"excerpt,omitempty"`
-		Evidence   []jsonEvidence   `json:"evidence,omitempty"`
-		Accepted   string           `json:"accepted,omitempty"`
+		Rule       string         `json:"rule"`
+		Level      string         `json:"level"`
+		Source     string         `json:"source"`
+		Line       int            `json:"line,omitempty"`
+		Number     int            `json:"number,omitempty"`
+		Side       string         `json:"side,omitempty"` // the side at fault
+		From       string         `json:"from,omitempty"`
+		Kind       string         `json:"kind,omitempty"`
+		Method     string         `json:"method,omitempty"`
+		ID         string         `json:"id,omitempty"`
+		Pointer    string         `json:"pointer,omitempty"`
+		Message    string         `json:"message"`
+		Definition string         `json:"definition,omitempty"`
+		Excerpt    string         `json:"excerpt,omitempty"`
+		Evidence   []jsonEvidence `json:"evidence,omitempty"`
+		Accepted   string         `json:"accepted,omitempty"`
 	}
 	jsonEvidence struct {
 		Line    int    `json:"line,omitempty"`
@@ -84,18 +84,10 @@ type (
 	}
 )
 
-// conformanceLevel is a level that is encoded as its name.
-type conformanceLevel conformance.Level
-
-// MarshalText returns the level's String.
-func (l conformanceLevel) MarshalText() ([]byte, error) {
-	return []byte(conformance.Level(l).String()), nil
-}
-
 func (r *Report) writeJSON(w io.Writer) error {
 	doc := jsonReport{
 		Tool: r.options.Tool, Version: r.options.Version, Schema: sdk.SchemaVersion,
-		Conforms: r.Findings() == 0, Readable: r.Readable(), Level: conformanceLevel(r.options.Level),
+		Conforms: r.Findings() == 0, Readable: r.Readable(), Level: r.options.Level.String(),
 		Sources: []jsonSource{}, Rules: []jsonGroup{}, Findings: []jsonFinding{}, Milder: r.hidden, Others: r.others,
 		Stale: []jsonAcceptedEntry{},
 	}
@@ -105,7 +97,7 @@ func (r *Report) writeJSON(w io.Writer) error {
 	}
 	for _, g := range r.sortedGroups() {
 		doc.Rules = append(doc.Rules, jsonGroup{
-			g.rule.ID, conformanceLevel(g.level()), SideName(g.rule.Side), g.rule.Page, g.rule.Text, g.count, g.accepted,
+			g.rule.ID, g.level().String(), SideName(g.rule.Side), g.rule.Page, g.rule.Text, g.count, g.accepted,
 			len(g.kept),
 		})
 		for _, e := range g.kept {
@@ -120,7 +112,7 @@ func (r *Report) writeJSON(w io.Writer) error {
 
 func (e *Entry) json() jsonFinding {
 	f := jsonFinding{
-		Rule: e.Rule, Level: conformanceLevel(e.Level), Source: e.Source.Name, Line: e.Line, Number: e.Number,
+		Rule: e.Rule, Level: e.Level.String(), Source: e.Source.Name, Line: e.Line, Number: e.Number,
 		Side: side(e.Side), From: senderName(e.Direction), Kind: string(e.Kind), Method: e.Method, ID: e.ID,
 		Pointer: e.Pointer,
 		Message: e.Message, Definition: e.Definition, Excerpt: e.Excerpt, Accepted: e.Accepted,

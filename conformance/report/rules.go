@@ -61,22 +61,22 @@ func rulesText(w io.Writer, rules []conformance.Rule, options *TextOptions) erro
 
 // jsonRule is an element of the array.
 type jsonRule struct {
-	ID       string           `json:"id"`
-	Level    conformanceLevel `json:"level"`
-	Side     string           `json:"side"`
-	Page     string           `json:"page"`
-	URL      string           `json:"url"`
-	Versions []int            `json:"versions"`
-	Text     string           `json:"text"`
-	Breaks   string           `json:"breaks,omitempty"`
-	Right    string           `json:"right,omitempty"`
-	Wrong    string           `json:"wrong,omitempty"`
+	ID       string `json:"id"`
+	Level    string `json:"level"`
+	Side     string `json:"side"`
+	Page     string `json:"page"`
+	URL      string `json:"url"`
+	Versions []int  `json:"versions"`
+	Text     string `json:"text"`
+	Breaks   string `json:"breaks,omitempty"`
+	Right    string `json:"right,omitempty"`
+	Wrong    string `json:"wrong,omitempty"`
 }
 
 func rulesJSON(w io.Writer, rules []conformance.Rule) error {
 	all := []jsonRule{}
 	for _, r := range rules {
-		all = append(all, jsonRule{r.ID, conformanceLevel(r.Level), SideName(r.Side), r.Page, PageURL(r), r.Versions, r.Text,
+		all = append(all, jsonRule{r.ID, r.Level.String(), SideName(r.Side), r.Page, PageURL(r), r.Versions, r.Text,
 			r.Breaks, r.Right, r.Wrong})
 	}
 	return WriteJSON(w, all)
