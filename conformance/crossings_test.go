@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/cleantest"
 	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -21,7 +22,7 @@ import (
 func clean(t *testing.T, name string, lines []conformance.Message) {
 	t.Helper()
 	for _, schema := range []*conformance.Schema{cleanSchema(name), nil} {
-		if findings := judgeTalk(schema, lines, conformance.Client); len(findings) > 0 {
+		if findings := cleantest.Judge(schema, lines, conformance.Client); len(findings) > 0 {
 			t.Fatalf("findings in:\n%s\nfindings:%s", script(lines), show(lines, findings))
 		}
 	}
@@ -376,7 +377,7 @@ func TestCutAnywhere(t *testing.T) {
 	eachClean(t, func(t *testing.T, name string, lines []conformance.Message) {
 		for n := 0; n < len(lines); n += tier.Pick(0, 17, 1, 1) {
 			for _, closedBy := range []conformance.Side{conformance.Client, 0} {
-				if findings := judgeTalk(cleanSchema(name), lines[:n], closedBy); len(findings) > 0 {
+				if findings := cleantest.Judge(cleanSchema(name), lines[:n], closedBy); len(findings) > 0 {
 					t.Fatalf("after %d messages, closed by %v:%s", n, closedBy, show(lines, findings))
 				}
 			}
@@ -391,7 +392,7 @@ func TestAgentDies(t *testing.T) {
 	owed := []string{"PRM-5", "CAN-1", "EXT-4", "TRM-7", "TRM-8"} // answers, and terminals that are not released
 	eachClean(t, func(t *testing.T, name string, lines []conformance.Message) {
 		for n := 0; n < len(lines); n += tier.Pick(0, 3, 1, 1) {
-			for _, f := range judgeTalk(cleanSchema(name), lines[:n], conformance.Agent) {
+			for _, f := range cleantest.Judge(cleanSchema(name), lines[:n], conformance.Agent) {
 				if !slices.Contains(owed, f.Rule) {
 					t.Fatalf("after %d messages:%s", n, show(lines, []conformance.Finding{f}))
 				}

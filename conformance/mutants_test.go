@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/cleantest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -35,7 +36,7 @@ func TestMutants(t *testing.T) {
 	for _, id := range slices.Sorted(maps.Keys(byRule)) {
 		t.Run(id, func(t *testing.T) {
 			for _, m := range byRule[id] {
-				findings := judgeTalk(cleanSchema(m.clean), m.lines, m.closedBy)
+				findings := cleantest.Judge(cleanSchema(m.clean), m.lines, m.closedBy)
 				got, want := map[string]bool{}, map[string]bool{id: true}
 				for _, f := range findings {
 					got[f.Rule] = true
@@ -106,7 +107,7 @@ func TestWildMutants(t *testing.T) {
 				}
 			}
 			for _, schema := range []*conformance.Schema{cleanSchema(name), nil} {
-				for _, f := range judgeTalk(schema, lines, conformance.Side(rng.IntN(3))) {
+				for _, f := range cleantest.Judge(schema, lines, conformance.Side(rng.IntN(3))) {
 					provable(t, lines, f)
 				}
 				rounds++

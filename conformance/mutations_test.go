@@ -325,17 +325,6 @@ func setAt(v any, path []string, value any) any {
 	panic(fmt.Sprintf("no member %s in %v", path[0], v))
 }
 
-// judgeTalk runs a judge over a conversation that one side ends.
-func judgeTalk(schema *conformance.Schema, lines []conformance.Message, closedBy conformance.Side) []conformance.Finding {
-	judge := conformance.NewJudge(schema, nil)
-	var findings []conformance.Finding
-	for _, m := range lines {
-		findings = append(findings, judge.Message(conformance.Message{Direction: m.Direction, Line: m.Line})...)
-	}
-	judge.Closed(closedBy)
-	return append(findings, judge.End()...)
-}
-
 // show formats a conversation around its findings, for people.
 func show(lines []conformance.Message, findings []conformance.Finding) string {
 	var text strings.Builder

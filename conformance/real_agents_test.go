@@ -52,7 +52,7 @@ func TestRealAgents(t *testing.T) {
 	for _, file := range files {
 		lines := cleantest.Recording(t, file).Messages()
 		messages += len(lines)
-		for _, f := range judgeTalk(nil, lines, conformance.Client) {
+		for _, f := range cleantest.Judge(nil, lines, conformance.Client) {
 			place := f.Method
 			if f.Number > 0 && f.Method == "session/update" {
 				kind, _ := at(decode(lines[f.Number-1].Line), "/params/update/sessionUpdate").(string)
@@ -181,8 +181,8 @@ func TestExamplesByRules(t *testing.T) {
 					"params": map[string]any{"sessionId": session},
 				})})
 			}
-			before := len(judgeTalk(nil, lines, 0)) // of the request that was made up
-			findings := judgeTalk(nil, append(lines, conformance.Message{Direction: to, Line: text.Bytes()}), 0)[before:]
+			before := len(cleantest.Judge(nil, lines, 0)) // of the request that was made up
+			findings := cleantest.Judge(nil, append(lines, conformance.Message{Direction: to, Line: text.Bytes()}), 0)[before:]
 			for _, f := range findings {
 				seen[f.Rule]++
 				if outOfContext[f.Rule] == "" {

@@ -1,7 +1,6 @@
 package conformance_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/gentest"
 	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -51,15 +51,8 @@ func TestVersions(t *testing.T) {
 func compileAll(t *testing.T, text []byte) {
 	t.Helper()
 	schema := must.Get(conformance.NewSchema(text))(t)
-	var s struct {
-		Defs map[string]struct {
-			Method string `json:"x-method"`
-			Side   string `json:"x-side"`
-		} `json:"$defs"`
-	}
-	must.Do(t, json.Unmarshal(text, &s))
 	messages := 0
-	for name, d := range s.Defs {
+	for name, d := range gentest.DefinitionsOf(t, string(text)) {
 		if d.Method == "" {
 			continue
 		}

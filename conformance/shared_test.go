@@ -63,13 +63,7 @@ func TestExamples(t *testing.T) {
 func (e example) direction(t *testing.T, schema string) conformance.Direction {
 	t.Helper()
 	text := must.Get(os.ReadFile(schema))(t)
-	var s struct {
-		Defs map[string]struct {
-			Side string `json:"x-side"`
-		} `json:"$defs"`
-	}
-	must.Do(t, json.Unmarshal(text, &s))
-	toClient := s.Defs[e.Definition].Side == "client"
+	toClient := gentest.DefinitionsOf(t, string(text))[e.Definition].Side == "client"
 	if e.Kind == "response" || e.Kind == "error" {
 		toClient = !toClient
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/conformance/recording/relay"
+	"github.com/acpgo/sdk/internal/test/cleantest"
 	"github.com/acpgo/sdk/internal/test/must"
 )
 
@@ -46,20 +47,12 @@ func validate(t *testing.T, path string, schema *conformance.Schema) []conforman
 	file := must.Get(os.Open(path))(t)
 	defer file.Close()
 	all := must.Get(recording.ReadAll(file))(t)
-	judge := conformance.NewJudge(schema, nil)
-	messages, findings := all.Messages(), 0
-	report := func(found []conformance.Finding) {
-		for _, f := range found {
-			findings++
-			t.Errorf("%s: %s\n\t%.300s", f.Direction, f, messages[max(f.Number, 1)-1].Line)
-		}
+	messages := all.Messages()
+	findings := cleantest.Judge(schema, messages, conformance.Client)
+	for _, f := range findings {
+		t.Errorf("%s: %s\n\t%.300s", f.Direction, f, messages[max(f.Number, 1)-1].Line)
 	}
-	for _, m := range messages {
-		report(judge.Message(m))
-	}
-	judge.Closed(conformance.Client)
-	report(judge.End())
-	t.Logf("%d messages, %d findings", len(messages), findings)
+	t.Logf("%d messages, %d findings", len(messages), len(findings))
 	if len(messages) == 0 {
 		t.Error("nothing was recorded")
 	}

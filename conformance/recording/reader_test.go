@@ -2,7 +2,6 @@ package recording_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -149,15 +148,8 @@ func TestReadBytes(t *testing.T) {
 // The reader knows the receiver of every method of the schemas that only one side has.
 func TestEveryMethodTellsItsReceiver(t *testing.T) {
 	for _, schema := range []string{sdk.SchemaV1(), sdk.SchemaV1Unstable(), sdk.SchemaV2(), sdk.SchemaV2Unstable()} {
-		var doc struct {
-			Defs map[string]struct {
-				Method string `json:"x-method"`
-				Side   string `json:"x-side"`
-			} `json:"$defs"`
-		}
-		must.Do(t, json.Unmarshal([]byte(schema), &doc))
 		sides, count := map[string]string{}, 0
-		for _, d := range doc.Defs {
+		for _, d := range gentest.DefinitionsOf(t, schema) {
 			if side := sides[d.Method]; side != "" && side != d.Side {
 				d.Side = "both"
 			}

@@ -179,16 +179,8 @@ func maskedAlike(t *testing.T, pattern string) {
 // judged returns the findings of a recording, without the recording's texts.
 func judged(all *conformance.Recording) string {
 	var b strings.Builder
-	judge := conformance.NewJudge(nil, nil)
-	found := func(findings []conformance.Finding) {
-		for _, f := range findings {
-			fmt.Fprintln(&b, f.Number, f.Rule, f.Pointer)
-		}
+	for _, f := range cleantest.Judge(nil, all.Messages(), conformance.Client) {
+		fmt.Fprintln(&b, f.Number, f.Rule, f.Pointer)
 	}
-	for _, m := range all.Messages() {
-		found(judge.Message(m))
-	}
-	judge.Closed(conformance.Client)
-	found(judge.End())
 	return b.String()
 }

@@ -39,6 +39,18 @@ func Recording(tb testing.TB, path string) *conformance.Recording {
 	return all
 }
 
+// Judge judges a conversation that one side ends, or an unknown one if closedBy is 0. A nil schema is that of the version
+// that is negotiated.
+func Judge(schema *conformance.Schema, messages []conformance.Message, closedBy conformance.Side) []conformance.Finding {
+	judge := conformance.NewJudge(schema, nil)
+	var findings []conformance.Finding
+	for _, m := range messages {
+		findings = append(findings, judge.Message(m)...)
+	}
+	judge.Closed(closedBy)
+	return append(findings, judge.End()...)
+}
+
 // Entries reads the entries of a recording, which must have no problems.
 func Entries(tb testing.TB, from io.Reader) (all []recording.Entry) {
 	tb.Helper()

@@ -93,24 +93,26 @@ func Types(schema string, pointers, open []any) map[string]func() any {
 	return out
 }
 
-type definition struct {
+// Definition is what a schema says of a definition that belongs to a method.
+type Definition struct {
 	Method string `json:"x-method"`
 	Side   string `json:"x-side"`
 }
 
-func (p *Package) readDefinitions(t *testing.T) map[string]definition {
+// DefinitionsOf returns the definitions of a schema.
+func DefinitionsOf(t *testing.T, schema string) map[string]Definition {
 	t.Helper()
 	var doc struct {
-		Defs map[string]definition `json:"$defs"`
+		Defs map[string]Definition `json:"$defs"`
 	}
-	must.Do(t, json.Unmarshal([]byte(p.Schema), &doc))
+	must.Do(t, json.Unmarshal([]byte(schema), &doc))
 	return doc.Defs
 }
 
 // hasDefinitions requires that the package in the working folder has a type, with its codec, for each
 // definition but the envelopes.
 func (p *Package) hasDefinitions(t *testing.T) {
-	schema := p.readDefinitions(t)
+	schema := DefinitionsOf(t, p.Schema)
 	leftOut := slices.Concat(envelopes, p.LeftOut)
 	count := 0
 	for _, name := range slices.Sorted(maps.Keys(schema)) {
@@ -145,7 +147,7 @@ func (p *Package) hasDefinitions(t *testing.T) {
 // method. A method that is both request and notification counts twice.
 func (p *Package) hasMethods(t *testing.T) {
 	constants := must.Get(os.ReadFile("methods_gen.go"))(t)
-	schema := p.readDefinitions(t)
+	schema := DefinitionsOf(t, p.Schema)
 	count := 0
 	for _, name := range slices.Sorted(maps.Keys(schema)) {
 		d := schema[name]
@@ -176,7 +178,7 @@ func (p *Package) hasMethods(t *testing.T) {
 
 // methodName returns the name of the handler of the method whose parameters have that definition. If the
 // method is both, the notification's name keeps the word Notification.
-func (p *Package) methodName(name string, schema map[string]definition) string {
+func (p *Package) methodName(name string, schema map[string]Definition) string {
 	if goName, ok := p.Handlers[name]; ok {
 		return goName
 	}
