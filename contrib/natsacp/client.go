@@ -136,7 +136,7 @@ func (c *client) handle(d *codec.Decoder, line []byte) {
 		c.trace.ended(false, m.ID, m)
 		c.put(c.asker(m.ID), item{line: text})
 	case wire.KindNotification:
-		c.notify(m, session, text)
+		c.notify(d, m, session, text)
 	default:
 		id, lost := unread(line, m, "the client's")
 		if l := c.asker(id); lost != nil && l != nil {
@@ -183,7 +183,7 @@ func isClear(d *codec.Decoder, text []byte, names ...string) bool {
 }
 
 // notify handles a notification.
-func (c *client) notify(m wire.Message, session string, text []byte) {
+func (c *client) notify(d *codec.Decoder, m wire.Message, session string, text []byte) {
 	c.mu.Lock()
 	l := c.home
 	if session != "" {
@@ -191,13 +191,9 @@ func (c *client) notify(m wire.Message, session string, text []byte) {
 	}
 	it := item{line: text, method: string(m.Method)}
 	urgent := it.method == acp.MethodCancel
-	if it.method == methodCancelRequest {
-		var p struct{ RequestID rpc.ID }
-		if json.Unmarshal(m.Params, &p) != nil {
-			c.mu.Unlock()
-			return
-		}
-		urgent, it.id = true, wire.Canonical(p.RequestID)
+	if it.method == wire.MethodCancelRequest {
+		id, _ := wire.CancelledID(d, m.Params) // if it names none, it is dropped at the node
+		urgent, it.id = true, wire.Canonical(id)
 		for _, other := range c.links {
 			if _, ok := other.out.pending[it.id]; ok {
 				l = other

@@ -1,11 +1,13 @@
 package natsacp
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/internal/wire"
 )
 
@@ -134,20 +136,23 @@ func (s *seat) ownSessions(c *call, result []byte) (json.RawMessage, error) {
 }
 
 // initialized returns the result of initialize for clients, or nil if it is not one. It has no capability to fork
-// sessions: both would have one agent.
+// sessions, because both would have one agent; and it says that prompts with a known key are not run again.
 func initialized(result []byte) json.RawMessage {
-	var r, agent, session map[string]json.RawMessage
-	if json.Unmarshal(result, &r) != nil || r == nil {
+	d := json.NewDecoder(bytes.NewReader(result))
+	d.UseNumber()
+	var r map[string]any
+	if d.Decode(&r) != nil || r == nil {
 		return nil
 	}
-	// What was read can be written.
-	if json.Unmarshal(r["agentCapabilities"], &agent) == nil &&
-		json.Unmarshal(agent["sessionCapabilities"], &session) == nil && session["fork"] != nil {
-		delete(session, "fork")
-		agent["sessionCapabilities"], _ = json.Marshal(session)
-		r["agentCapabilities"], _ = json.Marshal(agent)
+	agent, _ := r["agentCapabilities"].(map[string]any)
+	session, _ := agent["sessionCapabilities"].(map[string]any)
+	delete(session, "fork")
+	meta, ok := r["_meta"].(map[string]any)
+	if !ok {
+		meta = map[string]any{}
+		r["_meta"] = meta
 	}
-	honours(r)
-	text, _ := json.Marshal(r)
+	meta[translate.MetaIdempotencyKey] = struct{}{}
+	text, _ := json.Marshal(r) // what was read can be written
 	return text
 }

@@ -116,14 +116,22 @@ const markerTime = time.Hour
 // publish publishes a message to a stream. It tries again while there is no answer, and the message is stored only
 // once.
 func (e *engine) publish(ctx context.Context, m *nats.Msg) error {
-	const attempts = 20
 	id := unique()
-	for i := 0; ; i++ {
+	return retry(ctx, func() error {
 		_, err := e.js.PublishMsg(ctx, m, jetstream.WithMsgID(id))
-		if err == nil || ctx.Err() != nil || i == attempts || !isTemporary(err) {
+		return err
+	})
+}
+
+// retry calls do until it does not fail for now, at most for a time in which a leader is elected for certain.
+func retry(ctx context.Context, do func() error) error {
+	const longest = 30 * time.Second
+	for begun := time.Now(); ; {
+		err := do()
+		if err == nil || ctx.Err() != nil || time.Since(begun) > longest || !isTemporary(err) {
 			return err
 		}
-		if err := pause(ctx, 250*time.Millisecond); err != nil {
+		if err := pause(ctx, lull); err != nil {
 			return err
 		}
 	}
@@ -142,10 +150,8 @@ func isTemporary(err error) bool {
 func unique() string { return rand.Text() }
 
 func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

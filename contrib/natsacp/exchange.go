@@ -88,7 +88,7 @@ func (s *seat) fromAgent(d *codec.Decoder, line []byte) {
 	if m.Kind == wire.KindRequest {
 		line = replaceID(line, m, s.outwardID(m.ID))
 		s.asked[wire.Canonical(m.ID)] = line
-	} else if string(m.Method) == methodCancelRequest {
+	} else if string(m.Method) == wire.MethodCancelRequest {
 		var asked rpc.ID
 		line = renumber(m.Params, func(id rpc.ID) (rpc.ID, bool) {
 			asked = wire.Canonical(id)
@@ -211,7 +211,7 @@ func (s *seat) fromClient(d *codec.Decoder, gen uint64, line []byte) []byte {
 			return replaceID(line, m, id)
 		}
 	case wire.KindNotification:
-		if string(m.Method) == methodCancelRequest {
+		if string(m.Method) == wire.MethodCancelRequest {
 			return renumber(m.Params, func(id rpc.ID) (rpc.ID, bool) { return s.number(gen, id) })
 		}
 		return line

@@ -192,7 +192,7 @@ func (f *Fleet) store(ctx context.Context, s *Session) error {
 		return err
 	}
 	key := sessionKey(s.Principal, s.ID)
-	for {
+	return retry(ctx, func() error {
 		var revision uint64
 		if s.revision == 0 {
 			revision, err = f.sessions.Create(ctx, key, text)
@@ -211,15 +211,9 @@ func (f *Fleet) store(ctx context.Context, s *Session) error {
 		}
 		if err == nil {
 			s.revision = revision
-			return nil
 		}
-		if !isTemporary(err) {
-			return err
-		}
-		if err := pause(ctx, 200*time.Millisecond); err != nil {
-			return err
-		}
-	}
+		return err
+	})
 }
 
 // forget removes a record.
@@ -350,8 +344,7 @@ const (
 	// To the gateway; the first two are in the log, and share seq.
 	frameEnd    = 'e' // the agent has ended; data says why
 	frameMoved  = 'm' // like frameEnd: the session can continue elsewhere, and nothing is lost
-	frameBeat   = 'b' // the log has arrived at seq
-	frameFull   = 'f' // nothing follows before more is taken
+	frameBeat   = 'b' // the log has arrived at seq; the node wants to know how much is taken
 	frameReplay = 'r' // another client is attached
 
 	// In the log, from another node.

@@ -152,7 +152,7 @@ func (l *link) replay(from position, joined, end uint64) error {
 				continue
 			}
 			sent := wire.Peek(d, line)
-			if sent.Kind == wire.KindNotification && string(sent.Method) != methodCancelRequest ||
+			if sent.Kind == wire.KindNotification && string(sent.Method) != wire.MethodCancelRequest ||
 				sent.Kind == wire.KindRequest && m.gen == l.gen && m.stored > joined {
 				l.write(line, at)
 			}

@@ -83,13 +83,3 @@ func (s *seat) outcome(c *call, m wire.Message) {
 
 // refusals are the errors of agents that have not begun with a prompt.
 var refusals = []rpc.Code{rpc.ErrInvalidRequest, rpc.ErrInvalidParams, acp.ErrAuthRequired, acp.ErrResourceNotFound}
-
-// honours adds to the result of initialize that prompts with a known key are not run again.
-func honours(result map[string]json.RawMessage) {
-	var meta map[string]json.RawMessage
-	if json.Unmarshal(result["_meta"], &meta) != nil || meta == nil {
-		meta = map[string]json.RawMessage{}
-	}
-	meta[translate.MetaIdempotencyKey] = json.RawMessage("{}")
-	result["_meta"], _ = json.Marshal(meta) // what was read can be written
-}

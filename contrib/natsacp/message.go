@@ -61,8 +61,6 @@ func unread(line []byte, m wire.Message, whose string) (id rpc.ID, lost []byte) 
 	return id, (&rpc.CallLostError{ID: id, Err: errors.New(whose + " answer cannot be read")}).Response()
 }
 
-const methodCancelRequest = "$/cancel_request"
-
 // renumber returns a $/cancel_request with another id, or nil.
 func renumber(params []byte, number func(rpc.ID) (rpc.ID, bool)) []byte {
 	var p map[string]json.RawMessage
@@ -75,13 +73,23 @@ func renumber(params []byte, number func(rpc.ID) (rpc.ID, bool)) []byte {
 		return nil
 	}
 	p["requestId"] = idText(id)
-	return requestLine(nil, methodCancelRequest, p)
+	return requestLine(nil, wire.MethodCancelRequest, p)
 }
 
 // errorLine returns the answer to a request that has failed.
 func errorLine(id rpc.ID, err error) []byte {
-	failure := rpc.ErrorOf(err)
-	return wire.ErrorLine(id, &wire.Error{Code: int(failure.Code), Message: failure.Message, Data: failure.Data})
+	return wire.ErrorLine(id, failure(err))
+}
+
+// failure returns what the other side sees of an error.
+func failure(err error) *wire.Error {
+	e := rpc.ErrorOf(err)
+	return &wire.Error{Code: int(e.Code), Message: e.Message, Data: e.Data}
+}
+
+// failed returns the error of an answer.
+func failed(e *wire.Error) error {
+	return &rpc.Error{Code: rpc.Code(e.Code), Message: e.Message, Data: e.Data}
 }
 
 // requestLine returns a request, or a notification if it has no id.

@@ -93,6 +93,7 @@ type Node struct {
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
 	drained chan struct{}
+	empty   func()        // closes drained
 	named   chan struct{} // a node with the same name has started
 
 	mu       sync.Mutex
@@ -111,6 +112,7 @@ func (f *Fleet) StartNode(ctx context.Context, agent Agent, opts *NodeOptions) (
 		fleet: f, agent: agent, since: time.Now().UTC(), drained: make(chan struct{}), named: make(chan struct{}, 1),
 		seats: map[string]*seat{},
 	}
+	n.empty = sync.OnceFunc(func() { close(n.drained) })
 	if opts != nil {
 		n.opts = *opts
 	}
@@ -357,11 +359,7 @@ func (n *Node) remove(s *seat) {
 // checkDrained ends Drain if nothing is left; mu is held.
 func (n *Node) checkDrained() {
 	if n.draining && len(n.seats) == 0 {
-		select {
-		case <-n.drained:
-		default:
-			close(n.drained)
-		}
+		n.empty()
 	}
 }
 

@@ -189,7 +189,7 @@ func (l *link) call(ctx context.Context, method string, params any) (json.RawMes
 	select {
 	case m := <-answer:
 		if m.Failure != nil {
-			return nil, &rpc.Error{Code: rpc.Code(m.Failure.Code), Message: m.Failure.Message, Data: m.Failure.Data}
+			return nil, failed(m.Failure)
 		}
 		return m.Result, nil
 	case <-l.ctx.Done():

@@ -22,7 +22,6 @@ type outbox struct {
 
 	sent   uint64 // bytes, since the client has attached
 	taken  uint64 // how many of them the client has taken
-	full   bool   // nothing is written before it takes more
 	beaten uint64 // the last seq that was reported
 }
 
@@ -104,13 +103,13 @@ func (s *seat) write() error {
 	}
 	gen := s.gen
 	for part := range slices.Chunk(next.data, s.node.fleet.payload()) {
-		for ; s.isFull(len(part)); s.changed.Wait() {
-			if !s.full {
-				s.full = true
-				s.tell(frame{kind: frameFull, gen: s.gen})
-			}
+		if s.isFull(len(part)) {
+			s.tell(frame{kind: frameBeat, gen: s.gen, seq: s.seq})
 		}
-		if s.full = false; s.state == fenced {
+		for s.isFull(len(part)) {
+			s.changed.Wait()
+		}
+		if s.state == fenced {
 			return errors.New(s.why)
 		}
 		s.sent += uint64(len(part))

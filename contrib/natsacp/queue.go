@@ -55,7 +55,7 @@ func (q *queue) add(it item) {
 // last prompt.
 func (q *queue) target(cancel item) int {
 	for i, it := range slices.Backward(q.items) {
-		if cancel.method == methodCancelRequest && it.request && it.id == cancel.id ||
+		if cancel.method == wire.MethodCancelRequest && it.request && it.id == cancel.id ||
 			cancel.method == acp.MethodCancel && it.method == acp.MethodPrompt {
 			return i
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/wire"
 )
 
 // A queue sends messages in order, but a cancellation directly after what it cancels; what an agent does not have, or
@@ -15,8 +16,8 @@ func TestQueue(t *testing.T) {
 		"prompt":  {method: acp.MethodPrompt, request: true, id: rpc.IntID(1)},
 		"mode":    {method: acp.MethodSetSessionMode, request: true, id: rpc.IntID(2)},
 		"cancel":  {method: acp.MethodCancel},
-		"cancel1": {method: methodCancelRequest, id: rpc.IntID(1)},
-		"cancel2": {method: methodCancelRequest, id: rpc.IntID(2)},
+		"cancel1": {method: wire.MethodCancelRequest, id: rpc.IntID(1)},
+		"cancel2": {method: wire.MethodCancelRequest, id: rpc.IntID(2)},
 		"note":    {method: "_note"},
 		"long":    {method: "_long"},
 	}

@@ -38,9 +38,10 @@ func (l *link) receive(m *nats.Msg) {
 	case ended || gen == 0: // beat says later what there was
 	case stored > 0 || fr.gen > gen:
 		l.next(fr, stored)
-	case fr.kind == frameBeat && fr.gen == gen && fr.seq >= l.expect:
-		l.catchUp(fr.seq)
-	case fr.kind == frameFull:
+	case fr.kind == frameBeat && fr.gen == gen:
+		if fr.seq >= l.expect {
+			l.catchUp(fr.seq)
+		}
 		l.report()
 	}
 }

@@ -263,9 +263,6 @@ func (s *Store) Change(ctx context.Context, id acp.SessionID, change func(*sessi
 
 // Append implements sessionstore.Store.
 func (s *Store) Append(ctx context.Context, id acp.SessionID, updates ...acp.SessionUpdate) error {
-	if err := s.check(ctx); err != nil {
-		return err
-	}
 	lines := make([][]byte, len(updates))
 	for i := range updates {
 		line, err := codec.Append(nil, &updates[i])
@@ -277,13 +274,15 @@ func (s *Store) Append(ctx context.Context, id acp.SessionID, updates ...acp.Ses
 		}
 		lines[i] = wire.AppendLine(nil, line)
 	}
-	r, err := s.find(ctx, id)
-	if err == nil && len(lines) > 0 {
-		if err = s.write(ctx, s.subject(r.Generation, "u"), lines, false); err == nil {
-			err = s.stillThere(ctx, id, r.Generation)
+	return s.retry(ctx, "appending to", id, func() (changed bool, err error) {
+		r, err := s.find(ctx, id)
+		if err == nil && len(lines) > 0 {
+			if err = s.write(ctx, s.subject(r.Generation, "u"), lines, false); err == nil {
+				err = s.stillThere(ctx, id, r.Generation)
+			}
 		}
-	}
-	return s.explain(ctx, "appending to", id, err)
+		return false, err
+	})
 }
 
 // stillThere removes what was written to a session that was deleted meanwhile.

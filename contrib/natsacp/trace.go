@@ -67,13 +67,12 @@ func (t *tracer) began(ofClient bool, id rpc.ID, m wire.Message, session string)
 	t.work.Go(func() {
 		_ = wrap(context.Background(), call, func(context.Context) error { // the error is that of the answer
 			m, ok := <-answer
-			switch {
-			case !ok:
+			if !ok {
 				return rpc.ErrClosed
-			case m.Failure != nil:
-				return &rpc.Error{Code: rpc.Code(m.Failure.Code), Message: m.Failure.Message, Data: m.Failure.Data}
 			}
-			call.Result = json.RawMessage(m.Result)
+			if call.Result = json.RawMessage(m.Result); m.Failure != nil {
+				return failed(m.Failure)
+			}
 			return nil
 		})
 	})
@@ -100,9 +99,7 @@ func (t *tracer) answered(id rpc.ID, line []byte) {
 
 // failed reports that a request of the client has failed.
 func (t *tracer) failed(id rpc.ID, err error) {
-	failure := rpc.ErrorOf(err)
-	t.ended(true, id, wire.Message{Failure: &wire.Error{Code: int(failure.Code), Message: failure.Message,
-		Data: failure.Data}})
+	t.ended(true, id, wire.Message{Failure: failure(err)})
 }
 
 // updated reports an update that is passed on.
