@@ -14,18 +14,15 @@ import (
 func TestAccounts(t *testing.T) {
 	s := newSample(t)
 	refused := make(chan error, 100)
-	as := func(team, role string) *nats.Conn { return s.as(team, role, func(err error) { refused <- err }) }
+	as := func(user string) *nats.Conn { return s.as(user, func(err error) { refused <- err }) }
 	r := newRig(t)
 	r.opts = &natsacp.Options{Lease: 2 * time.Second}
-	r.connect = func() (*nats.Conn, error) {
-		return nats.Connect(s.url, nats.UserInfo("red-agent", "secret-agent"), nats.ErrorHandler(
-			func(_ *nats.Conn, _ *nats.Subscription, err error) { refused <- err }))
-	}
+	r.agents = as("red-agent")
 	for _, team := range []string{"red", "blue"} {
-		r.fleet(as(team, "operator")) // creates it
+		r.fleet(as(team + "-operator")) // creates it
 	}
-	r.nodeOn(as("red", "node"), "n1")
-	_, front := r.gatewayOn(as("red", "gateway"), "g1")
+	r.nodeOf(as("red-node"), "n1", r.agent("n1"))
+	_, front := r.gatewayOn(as("red-gateway"), "g1")
 
 	u := r.user("ws://" + front.Addr())
 	session := u.session()
@@ -36,10 +33,10 @@ func TestAccounts(t *testing.T) {
 	}
 	other := u.session()
 	must.Do(t, other.Delete(t.Context()))
-	r.nodeOn(as("red", "node"), "n2")
-	must.Do(t, r.fleet(as("red", "operator")).Drain(t.Context(), "n1"))
+	r.nodeOf(as("red-node"), "n2", r.agent("n2"))
+	must.Do(t, r.fleet(as("red-operator")).Drain(t.Context(), "n1"))
 	u.wantSaid(u.prompt(session, "node say=3"), "n2"+numbers(3)) // the node that has gone does not answer
-	all, err := r.fleet(as("red", "operator")).Sessions(t.Context())
+	all, err := r.fleet(as("red-operator")).Sessions(t.Context())
 	if err != nil || len(all) != 1 || all[0].Node != "n2" {
 		t.Errorf("the records are %+v, %v", all, err)
 	}
@@ -48,7 +45,7 @@ func TestAccounts(t *testing.T) {
 		t.Errorf("the fleet was refused something: %v", err)
 	default:
 	}
-	all, err = r.fleet(as("blue", "operator")).Sessions(t.Context())
+	all, err = r.fleet(as("blue-operator")).Sessions(t.Context())
 	if err != nil || len(all) != 0 {
 		t.Errorf("another team has the sessions %v, %v", all, err)
 	}

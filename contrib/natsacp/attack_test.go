@@ -26,13 +26,13 @@ import (
 
 // raw is a client that speaks JSON.
 type raw struct {
-	*rig
+	testing.TB
 	stream rpc.Stream
 	id     int
 }
 
 func (r *rig) raw(url string) *raw {
-	c := &raw{rig: r, stream: must.Get(remote.Dial(url, nil).Connect(r.Context()))(r)}
+	c := &raw{TB: r, stream: must.Get(remote.Dial(url, nil).Connect(r.Context()))(r)}
 	r.Cleanup(func() { c.stream.Close() })
 	return c
 }
@@ -48,68 +48,18 @@ func (c *raw) ask(request string, questions ...func(id json.RawMessage)) string 
 	c.id++
 	c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,%s}`, c.id, request))
 	for {
-		line := must.Get(c.stream.Read())(c)
 		var m struct {
-			ID            json.RawMessage
-			Method        string
-			Result, Error json.RawMessage
+			Method            string
+			ID, Result, Error json.RawMessage
 		}
-		must.Do(c, json.Unmarshal(line, &m))
-		switch {
-		case m.Method == acp.MethodRequestPermission:
+		must.Do(c, json.Unmarshal(must.Get(c.stream.Read())(c), &m))
+		if m.Method == acp.MethodRequestPermission {
 			questions[0](m.ID)
-		case m.Method == "" && string(m.ID) == "null": // what cannot be read
-		case m.Method == "" && string(m.ID) != fmt.Sprint(c.id):
-			c.Errorf("the gateway answers nothing with %s", line)
-		case m.Method == "":
+		} else if m.Method == "" && string(m.ID) != "null" { // that of what cannot be read
+			want(c, "what is answered", string(m.ID), fmt.Sprint(c.id))
 			return string(m.Result) + string(m.Error)
 		}
 	}
-}
-
-// scripted is an agent that answers requests with what a function returns, if anything, one after the other.
-func scripted(answer func(method string, line []byte) (result string)) natsacp.Agent {
-	return natsacp.InProcess(func(ctx context.Context, t rpc.Transport) error {
-		stream, err := t.Connect(ctx)
-		if err != nil {
-			return err
-		}
-		for {
-			line, err := stream.Read()
-			if err != nil {
-				return nil
-			}
-			var m struct {
-				ID     json.RawMessage
-				Method string
-			}
-			if err := json.Unmarshal(line, &m); err != nil {
-				return err
-			}
-			if result := answer(m.Method, line); result != "" && m.ID != nil {
-				if err := stream.Write([]byte(reply(string(m.ID), result))); err != nil {
-					return nil
-				}
-			}
-		}
-	})
-}
-
-// balancer passes requests to one of several gateways, as a load balancer does.
-type balancer struct {
-	*httptest.Server
-	to atomic.Pointer[natsacp.Gateway]
-}
-
-func newBalancer(r *rig, g *natsacp.Gateway) *balancer {
-	b := &balancer{}
-	b.to.Store(g)
-	b.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { b.to.Load().ServeHTTP(w, req) }))
-	r.Cleanup(func() {
-		b.CloseClientConnections()
-		b.Close()
-	})
-	return b
 }
 
 // kept makes a gateway keep what its HTTP streams have sent.
@@ -126,11 +76,17 @@ func TestResumeElsewhere(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			r := newRig(t)
 			r.opts.Lease = 2 * time.Second
-			nc, nodeValve := r.valved()
-			r.nodeOn(nc, "n1")
-			dying, valve := r.valved()
+			nc, nodeNetwork := r.network()
+			r.nodeOf(nc, "n1", r.agent("n1"))
+			dying, network := r.network()
 			g1, _ := r.gatewayOn(dying, "g1", kept)
-			front := newBalancer(r, g1)
+			var to atomic.Pointer[natsacp.Gateway] // as of a load balancer
+			to.Store(g1)
+			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { to.Load().ServeHTTP(w, req) }))
+			r.Cleanup(func() {
+				front.CloseClientConnections()
+				front.Close()
+			})
 			dialer := remote.Dial(front.URL, &remote.DialOptions{Resume: true, Logger: quiet, OnGap: func(session string, err error) {
 				if session != "" {
 					t.Errorf("there is a gap: %v", err)
@@ -149,8 +105,8 @@ func TestResumeElsewhere(t *testing.T) {
 			go s.Prompt(t.Context(), acp.TextBlock(test.prompt))
 			<-asked
 			first.await(s, "999;")
-			valve.set(true)
-			defer valve.set(false)
+			network.Hold(true)
+			defer network.Hold(false)
 			front.CloseClientConnections()
 
 			// Meanwhile another client answers the question.
@@ -161,13 +117,13 @@ func TestResumeElsewhere(t *testing.T) {
 			answering.ClientConn.Close()
 			switch test.wait {
 			case "ended":
-				r.eventually("the agent has ended", func() bool { return r.record(s).Node == "" })
+				eventually(r, "the agent has ended", func() bool { return r.record(s).Node == "" })
 			case "died":
-				nodeValve.set(true)
-				defer nodeValve.set(false)
+				nodeNetwork.Hold(true)
+				defer nodeNetwork.Hold(false)
 				r.node("n2")
 			}
-			front.to.Store(g2)
+			to.Store(g2)
 			got := first.said(s)
 			second := r.user("", func(u *user) {
 				u.transport, u.accept = dialer, map[string]string{"PRM-1": "the prompt is of the first connection"}
@@ -176,7 +132,7 @@ func TestResumeElsewhere(t *testing.T) {
 			second.await(again, numbers(10))
 			second.wantSaid(got+second.said(again), numbers(1000)+"yes"+numbers(10))
 			if test.wait == "" {
-				r.eventually("the turn ends after its last update", func() bool {
+				eventually(r, "the turn ends after its last update", func() bool {
 					res, err := again.Prompt(t.Context(), acp.TextBlock("say=3"))
 					if errors.Is(err, acp.ErrInvalidRequest) { // the session is busy
 						return false
@@ -264,7 +220,7 @@ func TestRecords(t *testing.T) {
 		s := u.session()
 		u.wantSaid(u.prompt(s, "say=1"), numbers(1))
 		must.Do(r, s.Close(t.Context()))
-		r.eventually("the agent has ended", func() bool { return r.record(s).Node == "" })
+		eventually(r, "the agent has ended", func() bool { return r.record(s).Node == "" })
 		var key string
 		keys := must.Get(records.ListKeys(t.Context()))(r)
 		for k := range keys.Keys() {
@@ -298,46 +254,28 @@ func TestRecords(t *testing.T) {
 // A request that agents may read differently than the gateway is refused, so that it cannot reach the session of another
 // user through one's own.
 func TestAmbiguous(t *testing.T) {
-	r := newRig(t)
-	reached := make(chan string, 100)
-	r.nodeOf(dial(r, r.url), "n1", scripted(func(method string, line []byte) string {
-		switch method {
-		case acp.MethodInitialize:
-			return `{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}`
-		case acp.MethodNewSession:
-			return `{"sessionId":"mine"}`
-		}
-		reached <- string(line)
-		return "{}"
-	}))
-	_, url := r.gateway("g1")
-	c := r.raw(url)
-	c.ask(`"method":"initialize","params":{"protocolVersion":1}`)
-	c.ask(`"method":"session/new","params":{"cwd":"/w","mcpServers":[]}`)
+	f := newFront(t, 1)
+	f.begins()
 	for _, line := range []string{
-		`"method":"session/prompt","params":{"sessionId":"mine","sessionId":"hers","prompt":[]}`,
-		`"method":"session/prompt","params":{"sessionId":"hers","sessionId":"mine","prompt":[]}`,
-		`"method":"session/prompt","params":{"sessionId":"mine","SessionID":"hers","prompt":[]}`,
-		`"method":"session/prompt","params":{"sessionId":"mine","\u0073essionId":"hers","prompt":[]}`,
-		`"method":"session/prompt","params":{"sessionId":"mine","ſessionId":"hers","prompt":[]}`,
+		`"method":"session/prompt","params":{"sessionId":"s","sessionId":"hers","prompt":[]}`,
+		`"method":"session/prompt","params":{"sessionId":"hers","sessionId":"s","prompt":[]}`,
+		`"method":"session/prompt","params":{"sessionId":"s","SessionID":"hers","prompt":[]}`,
+		`"method":"session/prompt","params":{"sessionId":"s","\u0073essionId":"hers","prompt":[]}`,
+		`"method":"session/prompt","params":{"sessionId":"s","ſessionId":"hers","prompt":[]}`,
 		`"method":"session/prompt","params":{"SESSIONID":"hers","prompt":[]}`,
-		`"method":"session/load","params":{"sessionId":"mine","sessionid":"hers","cwd":"/w","mcpServers":[]}`,
+		`"method":"session/load","params":{"sessionId":"s","sessionid":"hers","cwd":"/w","mcpServers":[]}`,
 		`"method":"_vendor/read","params":{"SessionId":"hers"}`,
-		`"method":"session/prompt","params":{"sessionId":"mine","prompt":[]},"Params":{"sessionId":"hers","prompt":[]}`,
-		`"method":"session/prompt","params":{"sessionId":"mine","prompt":[]},"params":{"sessionId":"hers","prompt":[]}`,
-		`"method":"session/list","METHOD":"session/load","params":{"sessionId":"mine"}`,
+		`"method":"session/prompt","params":{"sessionId":"s","prompt":[]},"Params":{"sessionId":"hers","prompt":[]}`,
+		`"method":"session/prompt","params":{"sessionId":"s","prompt":[]},"params":{"sessionId":"hers","prompt":[]}`,
+		`"method":"session/list","METHOD":"session/load","params":{"sessionId":"s"}`,
 	} {
-		if answer := c.ask(line); !strings.Contains(answer, "-32600") {
+		if answer := f.ask(line); !strings.Contains(answer, "-32600") {
 			t.Errorf("%s is answered with %s", line, answer)
 		}
-		c.send(`{"jsonrpc":"2.0",` + line + `}`) // the same as a notification
+		f.send(`{"jsonrpc":"2.0",` + line + `}`) // the same as a notification
 	}
-	if answer := c.ask(`"method":"session/prompt","params":{"sessionId":"mine","prompt":[]}`); answer != "{}" {
-		t.Errorf("a clear request is answered with %s", answer)
-	}
-	if line := <-reached; !strings.Contains(line, "session/prompt") || strings.Contains(line, "hers") || len(reached) > 0 {
-		t.Errorf("the agent got %s and %d more", line, len(reached))
-	}
+	f.goes("+") // the next message that a node gets
+	f.leaves()
 }
 
 // Two clients that prompt one session at two gateways take it from each other. Each prompt is answered, succeeds with all
@@ -374,7 +312,7 @@ func TestTwoClients(t *testing.T) {
 	}
 	working.Wait()
 	one.said(first)
-	r.eventually("the session works", func() bool {
+	eventually(r, "the session works", func() bool {
 		one.said(first)
 		_, err := first.Prompt(t.Context(), acp.TextBlock("say=3"))
 		return err == nil && one.said(first) == numbers(3)
@@ -414,7 +352,7 @@ func TestDrains(t *testing.T) {
 	}
 	for i := range rounds {
 		before := done.Load()
-		r.eventually("turns end", func() bool { return done.Load() >= before+int64(sessions) || t.Failed() })
+		eventually(r, "turns end", func() bool { return done.Load() >= before+int64(sessions) || t.Failed() })
 		old := nodes[i%2]
 		must.Do(r, operator.Drain(t.Context(), old.Name()))
 		select {
@@ -481,7 +419,7 @@ func TestFull(t *testing.T) {
 		}
 	}
 	must.Do(r, filler.Purge(t.Context()))
-	r.eventually("the session works again", func() bool {
+	eventually(r, "the session works again", func() bool {
 		u.said(session)
 		_, err := session.Prompt(t.Context(), acp.TextBlock("say=3"))
 		return err == nil && u.said(session) == numbers(3)
@@ -492,22 +430,28 @@ func TestFull(t *testing.T) {
 func TestCancelOvertakes(t *testing.T) {
 	r := newRig(t)
 	begun, let, got := make(chan struct{}), make(chan struct{}), make(chan int, 1)
-	before := 0
-	r.nodeOf(dial(r, r.url), "n1", scripted(func(method string, line []byte) string {
-		switch method {
-		case acp.MethodInitialize:
-			return `{"protocolVersion":1}`
-		case acp.MethodNewSession:
-			return `{"sessionId":"s"}`
-		case acp.MethodPrompt:
-			close(begun)
-			<-let
-		case acp.MethodCancel:
-			got <- before
-		default:
-			before += len(line)
+	r.nodeOf(dial(r, r.url), "n1", natsacp.InProcess(func(ctx context.Context, t rpc.Transport) error {
+		stream, err := t.Connect(ctx)
+		for before := 0; err == nil; {
+			var line []byte
+			if line, err = stream.Read(); err != nil {
+				break
+			}
+			switch what, id, _ := strings.Cut(brief(r, string(line)), " "); what {
+			case acp.MethodInitialize:
+				err = stream.Write([]byte(reply(id, `{"protocolVersion":1}`)))
+			case acp.MethodNewSession:
+				err = stream.Write([]byte(reply(id, `{"sessionId":"s"}`)))
+			case acp.MethodPrompt:
+				close(begun)
+				<-let
+			case acp.MethodCancel:
+				got <- before
+			default:
+				before += len(line)
+			}
 		}
-		return ""
+		return nil
 	}))
 	_, url := r.gateway("g1")
 	nc := dial(r, r.url)

@@ -35,33 +35,6 @@ func fast(ctx context.Context, t rpc.Transport) error {
 	}, nil)
 }
 
-// ways returns the ways to reach the agent, by name.
-func ways(b testing.TB) map[string]func() acp.Transport {
-	url := serve(b)
-	f := must.Get(natsacp.Open(b.Context(), dial(b, url), nil))(b)
-	n := must.Get(f.StartNode(b.Context(), natsacp.InProcess(fast), nil))(b)
-	b.Cleanup(func() { must.Do(b, n.Close()) })
-	g := must.Get(f.StartGateway(b.Context(), nil))(b)
-	fleet := httptest.NewServer(g)
-	direct := httptest.NewServer(remote.Handler(func(ctx context.Context, t rpc.Transport, _ *remote.Peer) error { return fast(ctx, t) }, nil))
-	b.Cleanup(func() {
-		fleet.Close()
-		direct.Close()
-		must.Do(b, g.Close())
-	})
-	socket := func(s *httptest.Server) func() acp.Transport {
-		return func() acp.Transport { return remote.Dial("ws"+strings.TrimPrefix(s.URL, "http"), nil) }
-	}
-	return map[string]func() acp.Transport{
-		"fleet": socket(fleet), "direct": socket(direct),
-		"pipe": func() acp.Transport {
-			near, far := acp.Pipe()
-			go fast(b.Context(), far)
-			return near
-		},
-	}
-}
-
 func opened(b testing.TB, t acp.Transport) (*acp.ClientConn, *acp.ClientSession) {
 	conn := must.Get(acp.Connect(b.Context(), t, acp.ClientHandlers{}, nil))(b)
 	s := must.Get(conn.NewSession(b.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(b)
@@ -72,11 +45,26 @@ func opened(b testing.TB, t acp.Transport) (*acp.ClientConn, *acp.ClientSession)
 // ways in turn, so that their ratios mean something on a busy machine.
 func BenchmarkCost(b *testing.B) {
 	const updates = 20_000
-	all := ways(b)
+	f := must.Get(natsacp.Open(b.Context(), dial(b, serve(b).ClientURL()), nil))(b)
+	n := must.Get(f.StartNode(b.Context(), natsacp.InProcess(fast), nil))(b)
+	b.Cleanup(func() { must.Do(b, n.Close()) })
+	g := must.Get(f.StartGateway(b.Context(), nil))(b)
+	fleet := httptest.NewServer(g)
+	direct := httptest.NewServer(remote.Handler(func(ctx context.Context, t rpc.Transport, _ *remote.Peer) error { return fast(ctx, t) }, nil))
+	b.Cleanup(func() {
+		fleet.Close()
+		direct.Close()
+		must.Do(b, g.Close())
+	})
+	near, far := acp.Pipe()
+	go fast(b.Context(), far)
 	names := []string{"pipe", "direct", "fleet"}
 	sessions := map[string]*acp.ClientSession{}
-	for _, name := range names {
-		conn, s := opened(b, all[name]())
+	for i, transport := range []acp.Transport{
+		near, remote.Dial("ws"+strings.TrimPrefix(direct.URL, "http"), nil), remote.Dial("ws"+strings.TrimPrefix(fleet.URL, "http"), nil),
+	} {
+		name := names[i]
+		conn, s := opened(b, transport)
 		defer conn.Close()
 		sessions[name] = s
 	}

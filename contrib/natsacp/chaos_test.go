@@ -7,15 +7,14 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,7 +28,6 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/remote"
-	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/contrib/natsacp"
 	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
@@ -58,14 +56,19 @@ type role struct {
 	Fast            bool // agents without a store
 }
 
-// playRole does what the variable says, until it is stopped.
-func playRole(text string) error {
-	var r role
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		return err
+// orExit ends a process of the fleet at an error.
+func orExit[T any](value T, err error) T {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
-	stopped := make(chan os.Signal, 1)
-	signal.Notify(stopped, os.Interrupt)
+	return value
+}
+
+// playRole does what the variable says, until the process is killed.
+func playRole(text string) {
+	var r role
+	orExit(0, json.Unmarshal([]byte(text), &r))
 	if r.Kind == "nats" {
 		o := &server.Options{
 			ServerName: r.Name, Host: "127.0.0.1", Port: r.Port, JetStream: true, StoreDir: r.Dir, NoSigs: true, NoLog: true,
@@ -73,117 +76,54 @@ func playRole(text string) error {
 		if r.Replicas > 1 {
 			o.Cluster, o.Routes = server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: r.Cluster}, server.RoutesFromStr(r.Routes)
 		}
-		s, err := server.NewServer(o)
-		if err != nil {
-			return err
-		}
-		s.Start()
-		fmt.Println("ready")
-		<-stopped
-		s.Shutdown()
-		return nil
+		orExit(server.NewServer(o)).Start()
+		select {}
 	}
-	nc, err := nats.Connect(r.URL, nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond), nats.RetryOnFailedConnect(true),
-		nats.PingInterval(time.Second))
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
-	ctx := context.Background()
-	options := &natsacp.Options{Replicas: r.Replicas, Lease: r.Lease}
-	var f *natsacp.Fleet
-	for f == nil { // the cluster may have no leader yet
-		if f, err = natsacp.Open(ctx, nc, options); err != nil {
-			time.Sleep(200 * time.Millisecond)
-		}
+	nc := orExit(nats.Connect(r.URL, nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond),
+		nats.RetryOnFailedConnect(true), nats.PingInterval(time.Second)))
+	ctx, options := context.Background(), &natsacp.Options{Replicas: r.Replicas, Lease: r.Lease}
+	f, err := natsacp.Open(ctx, nc, options)
+	for ; err != nil; f, err = natsacp.Open(ctx, nc, options) { // the cluster may have no leader yet
+		time.Sleep(200 * time.Millisecond)
 	}
 	if r.Kind == "gateway" {
-		g, err := f.StartGateway(ctx, &natsacp.GatewayOptions{
+		g := orExit(f.StartGateway(ctx, &natsacp.GatewayOptions{
 			Name: r.Name, Server: &remote.HandlerOptions{Logger: quiet, MaxConnections: 100_000},
-		})
-		if err != nil {
-			return err
-		}
-		l, err := net.Listen("tcp", r.Listen)
-		if err != nil {
-			return err
-		}
-		server := remote.NewHTTPServer(g)
-		go func() {
-			<-stopped
-			os.Exit(0)
-		}()
-		fmt.Println("ready")
-		return server.Serve(l)
+		}))
+		orExit(0, remote.NewHTTPServer(g).Serve(orExit(net.Listen("tcp", r.Listen))))
 	}
-	if r.Fast {
-		if _, err := f.StartNode(ctx, natsacp.InProcess(fast), &natsacp.NodeOptions{Name: r.Name, MaxSessions: 100_000}); err != nil {
-			return err
-		}
-		<-stopped
-		return nil
-	}
-	store, err := natsacp.OpenStore(ctx, nc, options)
-	if err != nil {
-		return err
-	}
-	journal, err := os.OpenFile(r.Journal, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.StartNode(ctx, natsacp.InProcess(func(ctx context.Context, t rpc.Transport) error {
-		return agentkit.NewSessions(agentkit.Config[any]{Store: store, Prompt: func(
+	agent := natsacp.InProcess(fast)
+	if !r.Fast {
+		journal := orExit(os.OpenFile(r.Journal, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600))
+		agent = keeping(orExit(natsacp.OpenStore(ctx, nc, options)), func(
 			ctx context.Context, t *agentkit.Turn[any], req *acp.PromptRequest,
-		) (*acp.PromptResponse, error) {
-			return nil, count(ctx, t, journal, req)
-		}}).Serve(ctx, t, nil)
-	}), &natsacp.NodeOptions{Name: r.Name})
-	if err != nil {
-		return err
-	}
-	fmt.Println("ready")
-	<-stopped
-	return nil
-}
-
-// count runs a prompt of the form "number length": it says that many numbers.
-func count(ctx context.Context, t *agentkit.Turn[any], journal io.Writer, req *acp.PromptRequest) error {
-	var number, length int
-	if _, err := fmt.Sscan(agentkit.PromptText(req), &number, &length); err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintf(journal, "%s %d\n", req.SessionID, number); err != nil {
-		return err
-	}
-	for i := range length {
-		if err := t.Update(ctx, acp.AgentMessageText(fmt.Sprintf("%d.%d;", number, i))); err != nil {
+		) error {
+			var number, length int // of the prompt, and how many numbers are to be said
+			_, err := fmt.Sscan(agentkit.PromptText(req), &number, &length)
+			if err == nil {
+				_, err = fmt.Fprintf(journal, "%s %d\n", req.SessionID, number)
+			}
+			for i := 0; i < length && err == nil; i++ {
+				err = t.Update(ctx, acp.AgentMessageText(fmt.Sprintf("%d.%d;", number, i)))
+			}
 			return err
-		}
+		})
 	}
-	return nil
+	orExit(f.StartNode(ctx, agent, &natsacp.NodeOptions{Name: r.Name, MaxSessions: 100_000}))
+	select {}
 }
 
 // process is a process of the fleet.
 type process struct {
 	role role
 	cmd  *exec.Cmd
-	log  string
 }
 
 func (p *process) start() error {
 	text, err := json.Marshal(p.role)
-	if err != nil {
-		return err
-	}
-	log, err := os.OpenFile(p.log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
 	p.cmd = exec.Command(os.Args[0])
 	p.cmd.Env = append(os.Environ(), envRole+"="+string(text))
-	p.cmd.Stdout, p.cmd.Stderr = log, log
-	return p.cmd.Start()
+	return errors.Join(err, p.cmd.Start())
 }
 
 func (p *process) kill() {
@@ -202,7 +142,12 @@ type cluster struct {
 func newCluster(t *testing.T, servers, nodes, gateways int, what role) *cluster {
 	t.Helper()
 	c := &cluster{dir: t.TempDir()}
-	ports := freePorts(t, 2*servers+gateways)
+	var ports []int
+	for range 2*servers + gateways {
+		l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
 	var routes, urls []string
 	for i := range servers {
 		urls = append(urls, fmt.Sprintf("nats://127.0.0.1:%d", ports[i]))
@@ -210,7 +155,7 @@ func newCluster(t *testing.T, servers, nodes, gateways int, what role) *cluster 
 	}
 	add := func(r role) {
 		r.URL, r.Journal, r.Replicas, r.Lease, r.Fast = strings.Join(urls, ","), filepath.Join(c.dir, "journal"), servers, what.Lease, what.Fast
-		p := &process{role: r, log: filepath.Join(c.dir, r.Name+".log")}
+		p := &process{role: r}
 		must.Do(t, p.start())
 		t.Cleanup(func() { p.kill() })
 		c.all = append(c.all, p)
@@ -229,16 +174,11 @@ func newCluster(t *testing.T, servers, nodes, gateways int, what role) *cluster 
 		add(role{Kind: "gateway", Name: fmt.Sprint("g", i), Listen: listen})
 		c.gateways = append(c.gateways, (&url.URL{Scheme: "ws", Host: listen}).String())
 	}
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	eventually(t, "the last gateway starts", func() bool {
 		conn, err := net.Dial("tcp", c.all[len(c.all)-1].role.Listen)
-		if err == nil {
-			must.Do(t, conn.Close())
-			return c
-		}
-		if time.Now().After(end) {
-			t.Fatalf("the last gateway does not start: %v", err)
-		}
-	}
+		return err == nil && conn.Close() == nil
+	})
+	return c
 }
 
 // memory returns the resident memory of each process in KiB: what it has, or the most that it ever had.
@@ -256,140 +196,101 @@ func (c *cluster) memory(t *testing.T, most bool) map[string]int {
 	return all
 }
 
-func freePorts(t *testing.T, n int) (ports []int) {
-	t.Helper()
-	for range n {
-		l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports
-}
-
 // talker is a client that prompts one session again and again, at any gateway, and checks what it gets.
 type talker struct {
-	t        *testing.T
-	gateways []string
-
-	mu     sync.Mutex
-	id     acp.SessionID
-	last   map[int]int // the last number of each prompt
-	gaps   map[int]bool
-	number int
-	wrong  []string
-
+	gateways     []string
 	done, failed atomic.Int64
+
+	mu    sync.Mutex
+	id    acp.SessionID
+	said  map[string]string // by prompt
+	wrong []string
 }
 
 func (k *talker) update(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
-	text := n.Update.AgentText()
-	if text == "" {
-		return nil
-	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for part := range strings.SplitSeq(strings.TrimSuffix(text, ";"), ";") {
-		var number, i int
-		if _, err := fmt.Sscanf(part, "%d.%d", &number, &i); err != nil {
-			k.wrong = append(k.wrong, "malformed: "+text)
-			return nil
-		}
-		last, begun := k.last[number]
-		switch {
-		case begun && i <= last:
-			k.wrong = append(k.wrong, fmt.Sprintf("prompt %d: %d comes after %d", number, i, last))
-		case !begun && i > 0, begun && i > last+1:
-			k.gaps[number] = true
-		}
-		k.last[number] = i
+	for part := range strings.SplitAfterSeq(n.Update.AgentText(), ";") {
+		prompt, _, _ := strings.Cut(part, ".")
+		k.said[prompt] += part
 	}
 	return nil
 }
 
-const chaosLength = 30
-
-// run talks until ctx ends, and then until a prompt has succeeded.
+// run talks until ctx ends, and then until a prompt has succeeded, over as many connections as it takes.
 func (k *talker) run(ctx context.Context) {
-	for {
-		ended := ctx.Err() != nil
-		if err := k.connection(ctx); err != nil && !errors.Is(err, errTalked) {
-			k.failed.Add(1)
-			time.Sleep(100 * time.Millisecond)
-		} else if ended {
-			return
-		}
-	}
-}
-
-var errTalked = errors.New("the time is over")
-
-// connection talks until the connection is lost.
-func (k *talker) connection(ctx context.Context) error {
-	bound, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	conn, err := acp.Connect(bound, remote.Dial(k.gateways[rand.IntN(len(k.gateways))], nil), acp.ClientHandlers{SessionUpdate: k.update}, nil)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	var s *acp.ClientSession
-	if k.id == "" {
-		if s, err = conn.NewSession(bound, &acp.NewSessionRequest{Cwd: "/w"}); err == nil {
-			k.mu.Lock()
-			k.id = s.ID()
-			k.mu.Unlock()
-		}
-	} else {
-		s, err = conn.ResumeSession(bound, &acp.ResumeSessionRequest{SessionID: k.id, Cwd: "/w"})
-	}
-	if err != nil {
-		return err
-	}
-	for {
-		over := ctx.Err() != nil
-		err := k.prompt(s)
-		select {
-		case <-conn.Done():
-			return errors.Join(err, errors.New("the connection was lost"))
-		default:
-		}
-		if err == nil && over {
-			return errTalked
-		}
+	for prompts := 0; ; {
+		conn, s, err := k.open()
 		if err != nil {
 			k.failed.Add(1)
-			time.Sleep(50 * time.Millisecond)
-		} else if *chaosPause > 0 {
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		for lost := false; !lost; {
+			over := ctx.Err() != nil
+			prompts++
+			pause, enough := 50*time.Millisecond, make(<-chan struct{})
+			if k.prompt(s, fmt.Sprint(prompts)) {
+				if over {
+					conn.Close()
+					return
+				}
+				pause, enough = rand.N(2**chaosPause+1), ctx.Done()
+			}
 			select {
-			case <-time.After(rand.N(2 * *chaosPause)):
+			case <-time.After(pause):
 			case <-conn.Done():
-			case <-ctx.Done():
+				lost = true
+			case <-enough:
 			}
 		}
 	}
 }
 
-// prompt runs a turn. It either has all its updates, or fails.
-func (k *talker) prompt(s *acp.ClientSession) error {
-	k.mu.Lock()
-	k.number++
-	number := k.number
-	k.mu.Unlock()
+// open connects to any gateway, and opens the session.
+func (k *talker) open() (conn *acp.ClientConn, s *acp.ClientSession, err error) {
 	bound, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	_, err := s.Prompt(bound, acp.TextBlock(fmt.Sprint(number, " ", chaosLength)))
+	conn, err = acp.Connect(bound, remote.Dial(k.gateways[rand.IntN(len(k.gateways))], nil), acp.ClientHandlers{SessionUpdate: k.update}, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	if k.id != "" {
+		s, err = conn.ResumeSession(bound, &acp.ResumeSessionRequest{SessionID: k.id, Cwd: "/w"})
+	} else if s, err = conn.NewSession(bound, &acp.NewSessionRequest{Cwd: "/w"}); err == nil {
+		k.mu.Lock()
+		k.id = s.ID()
+		k.mu.Unlock()
+	}
+	if err != nil {
+		conn.Close()
+	}
+	return conn, s, err
+}
+
+// prompt runs a turn, and reports whether it has succeeded: then it has all its updates.
+func (k *talker) prompt(s *acp.ClientSession, name string) bool {
+	const length = 30
+	whole := ""
+	for i := range length {
+		whole += fmt.Sprintf("%s.%d;", name, i)
+	}
+	bound, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	_, err := s.Prompt(bound, acp.TextBlock(fmt.Sprint(name, " ", length)))
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	switch {
-	case bound.Err() != nil:
-		k.wrong = append(k.wrong, fmt.Sprintf("prompt %d was not answered", number))
-	case err == nil && (k.last[number] != chaosLength-1 || k.gaps[number]):
-		k.wrong = append(k.wrong, fmt.Sprintf("prompt %d succeeded without all its updates: the last is %d", number, k.last[number]))
+	if bound.Err() != nil {
+		k.wrong = append(k.wrong, fmt.Sprintf("prompt %s was not answered", name))
+	} else if err == nil && k.said[name] != whole {
+		k.wrong = append(k.wrong, fmt.Sprintf("prompt %s succeeded with the updates %q", name, k.said[name]))
 	}
 	if err == nil {
 		k.done.Add(1)
+	} else {
+		k.failed.Add(1)
 	}
-	return err
+	return err == nil
 }
 
 // Processes of a fleet are killed and stopped at random. Every prompt that succeeds has all its updates, in order and
@@ -416,7 +317,7 @@ func TestChaos(t *testing.T) {
 	var talkers []*talker
 	var talking sync.WaitGroup
 	for range sessions {
-		k := &talker{t: t, gateways: gateways, last: map[int]int{}, gaps: map[int]bool{}}
+		k := &talker{gateways: gateways, said: map[string]string{}}
 		talkers = append(talkers, k)
 		talking.Go(func() { k.run(ctx) })
 	}
@@ -499,6 +400,16 @@ func TestChaos(t *testing.T) {
 		k.mu.Lock()
 		for _, wrong := range k.wrong {
 			t.Errorf("session %s: %s (seed %d)", k.id, wrong, seed)
+		}
+		for prompt, text := range k.said {
+			last := -1
+			for part := range strings.SplitSeq(strings.TrimSuffix(text, ";"), ";") {
+				number := must.Get(strconv.Atoi(strings.TrimPrefix(part, prompt+".")))(t)
+				if number <= last {
+					t.Errorf("session %s, prompt %s: %d comes after %d (seed %d)", k.id, prompt, number, last, seed)
+				}
+				last = number
+			}
 		}
 		failed += k.failed.Load()
 		k.mu.Unlock()

@@ -5,15 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"github.com/acpgo/sdk/acp"
@@ -25,76 +26,12 @@ import (
 	"github.com/acpgo/sdk/internal/test/must"
 )
 
-// valve is a dialer whose connections can be stopped, as if the process or the network had stopped.
-type valve struct {
-	mu   sync.Mutex
-	open *sync.Cond
-	shut bool
-	sent []byte
-}
-
-func newValve() *valve {
-	v := &valve{}
-	v.open = sync.NewCond(&v.mu)
-	return v
-}
-
-func (v *valve) Dial(network, address string) (net.Conn, error) {
-	conn, err := net.Dial(network, address)
-	if err != nil {
-		return nil, err
-	}
-	return &valved{conn, v}, nil
-}
-
-func (v *valve) set(shut bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.shut = shut
-	v.open.Broadcast()
-}
-
-func (v *valve) wait() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for v.shut {
-		v.open.Wait()
-	}
-}
-
-type valved struct {
-	net.Conn
-	valve *valve
-}
-
-func (c *valved) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	c.valve.wait()
-	return n, err
-}
-
-// sentAt returns where a text is in what was sent, or -1.
-func (v *valve) sentAt(text string) int {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return bytes.Index(v.sent, []byte(text))
-}
-
-func (c *valved) Write(p []byte) (int, error) {
-	c.valve.wait()
-	c.valve.mu.Lock()
-	c.valve.sent = append(c.valve.sent, p...)
-	c.valve.mu.Unlock()
-	return c.Conn.Write(p)
-}
-
-func (r *rig) valved() (*nats.Conn, *valve) {
+// network returns a connection to NATS that the test can cut, and hold, as if the process or the network had stopped.
+func (r *rig) network() (*nats.Conn, *cutproxy.Proxy) {
 	r.Helper()
-	v := newValve()
-	nc := must.Get(nats.Connect(r.url, nats.MaxReconnects(-1), nats.SetCustomDialer(v), nats.ReconnectWait(10*time.Millisecond)))(r)
-	r.Cleanup(nc.Close)
-	r.Cleanup(func() { v.set(false) })
-	return nc, v
+	p := must.Get(cutproxy.New(strings.TrimPrefix(r.url, "nats://")))(r)
+	r.Cleanup(func() { must.Do(r, p.Close()) })
+	return dial(r, "nats://"+p.Addr()), p
 }
 
 // record returns the record of a session.
@@ -112,11 +49,11 @@ func (r *rig) record(s *acp.ClientSession) natsacp.Session {
 const patience = 5 * time.Minute
 
 // eventually waits until a condition holds.
-func (r *rig) eventually(what string, holds func() bool) {
-	r.Helper()
+func eventually(tb testing.TB, what string, holds func() bool) {
+	tb.Helper()
 	for end := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			r.Fatalf("it never happened: %s", what)
+			tb.Fatalf("it never happened: %s", what)
 		}
 	}
 }
@@ -132,8 +69,8 @@ func (r *rig) ran(s *acp.ClientSession, prompt string) int {
 func TestNodeReturns(t *testing.T) {
 	r := newRig(t)
 	r.opts.Lease = 2 * time.Second
-	nc, valve := r.valved()
-	r.nodeOn(nc, "n1")
+	nc, network := r.network()
+	r.nodeOf(nc, "n1", r.agent("n1"))
 	_, url := r.gateway("g1")
 	u := r.user(url)
 	s := u.session()
@@ -147,14 +84,14 @@ func TestNodeReturns(t *testing.T) {
 	if got := r.record(s); got.Node != "n1" || got.Turn.State != natsacp.TurnRunning || got.Turn.Number != 2 {
 		t.Errorf("while the prompt runs, the record is %+v", got)
 	}
-	valve.set(true)
+	network.Hold(true)
 	if err := <-failed; err == nil || !strings.Contains(err.Error(), "interrupted: node n1 has died") {
 		t.Errorf("the prompt ended with %v", err)
 	}
 	u.wantSaid(u.said(s), "")
 	u.wantSaid(u.prompt(s, "node say=3"), "n2"+numbers(3))
-	valve.set(false)
-	r.eventually("the old node has its lease again", func() bool {
+	network.Hold(false)
+	eventually(r, "the old node has its lease again", func() bool {
 		nodes, err := r.fleet(nc).Nodes(t.Context())
 		return err == nil && len(nodes) == 2 && nodes[0].Sessions == 0
 	})
@@ -162,7 +99,7 @@ func TestNodeReturns(t *testing.T) {
 	if n := r.ran(s, "say=1 wait=200 say=1000"); n != 1 {
 		t.Errorf("the prompt ran %d times", n)
 	}
-	r.eventually("the turn is done", func() bool { return r.record(s).Turn.State == natsacp.TurnDone })
+	eventually(r, "the turn is done", func() bool { return r.record(s).Turn.State == natsacp.TurnDone })
 	if after := r.record(s); after.Node != "n2" || after.Epoch != before.Epoch+1 || after.Turn.StopReason != "end_turn" {
 		t.Errorf("the record is %+v, and was %+v", after, before)
 	}
@@ -171,12 +108,16 @@ func TestNodeReturns(t *testing.T) {
 // A node listens to the frames of gateways before it takes sessions: whoever has an agent sends frames at once.
 func TestSubscriptions(t *testing.T) {
 	r := newRig(t)
-	nc, valve := r.valved()
 	for _, name := range []string{"n1", "n2", "n3", "n4", "n5"} {
-		r.nodeOn(nc, name)
-		frames, sessions := valve.sentAt("SUB acp.up."+name+".*"), valve.sentAt("SUB acp.open."+name+" ")
-		if frames < 0 || sessions < frames {
-			t.Errorf("%s subscribes to frames at %d, and to sessions at %d", name, frames, sessions)
+		r.node(name)
+		at := map[string]int{} // in the order of the connection
+		for _, conn := range must.Get(r.server.Connz(&server.ConnzOptions{SubscriptionsDetail: true}))(t).Conns {
+			for _, sub := range conn.SubsDetail {
+				at[sub.Subject] = must.Get(strconv.Atoi(sub.Sid))(t)
+			}
+		}
+		if frames, sessions := at["acp.up."+name+".*"], at["acp.open."+name]; frames == 0 || sessions < frames {
+			t.Errorf("%s subscribes to frames as number %d, and to sessions as %d", name, frames, sessions)
 		}
 	}
 }
@@ -185,10 +126,7 @@ func TestSubscriptions(t *testing.T) {
 func TestGap(t *testing.T) {
 	r := newRig(t)
 	r.node("n1")
-	network := must.Get(cutproxy.New(strings.TrimPrefix(r.url, "nats://")))(r)
-	r.Cleanup(func() { network.Close() })
-	nc := must.Get(nats.Connect("nats://"+network.Addr(), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond)))(r)
-	r.Cleanup(nc.Close)
+	nc, network := r.network()
 	_, front := r.gatewayOn(nc, "g1")
 	u := r.user("ws://" + front.Addr())
 	s := u.session()
@@ -225,7 +163,7 @@ func TestSlowClient(t *testing.T) {
 	shut.Store(true)
 	done := prompting(s, "say=1 "+strings.Repeat(fmt.Sprintf("long=%d ", size), total))
 	var last uint64
-	r.eventually("the agent is stopped", func() bool {
+	eventually(r, "the agent is stopped", func() bool {
 		size := r.log().CachedInfo().State.Bytes
 		still := size == last && size > 0
 		last = size
@@ -245,9 +183,30 @@ func TestSlowClient(t *testing.T) {
 
 // An agent that fails ends its prompt with an error, and the next prompt starts another.
 func TestAgentFails(t *testing.T) {
-	r, u, s := newSession(t)
+	r := newRig(t)
+	agent := r.agent("n1")
+	var answer atomic.Pointer[string] // in place of the next answer to a prompt
+	r.nodeOf(dial(r, r.url), "n1", func(principal string) rpc.Transport {
+		return wrapped{agent(principal), func(rpc.Stream) rpc.Wrapper {
+			return rpc.Wrapper{Read: func(read func() ([]byte, error), _ func()) ([]byte, error) {
+				line, err := read()
+				before, _, ended := bytes.Cut(line, []byte(`"result":{"stopReason"`))
+				if end := answer.Load(); ended && end != nil {
+					if answer.Store(nil); *end == "" {
+						return nil, io.EOF // the agent crashes
+					}
+					line = append(bytes.Clone(before), *end...)
+				}
+				return line, err
+			}}
+		}}
+	})
+	_, url := r.gateway("g1")
+	u := r.user(url)
+	s := u.session()
 	u.wantSaid(u.prompt(s, "say=2"), numbers(2))
-	if _, err := s.Prompt(t.Context(), acp.TextBlock("say=1 ask crash")); err == nil || !strings.Contains(err.Error(), "interrupted: the agent has ended") {
+	answer.Store(new(""))
+	if _, err := s.Prompt(t.Context(), acp.TextBlock("say=1 ask")); err == nil || !strings.Contains(err.Error(), "interrupted: the agent has ended") {
 		t.Errorf("the prompt ended with %v", err)
 	}
 	u.wantSaid(u.said(s), numbers(1)+"yes")
@@ -255,12 +214,13 @@ func TestAgentFails(t *testing.T) {
 		t.Errorf("the record is %+v", got)
 	}
 	u.wantSaid(u.prompt(s, "say=3"), numbers(3))
-	if n := r.ran(s, "say=1 ask crash"); n != 1 {
+	if n := r.ran(s, "say=1 ask"); n != 1 {
 		t.Errorf("the prompt ran %d times", n)
 	}
-	for _, words := range []string{"bare", "cut"} { // an answer without a result, and one that is not JSON
-		if _, err := s.Prompt(t.Context(), acp.TextBlock(words)); err == nil || !strings.Contains(err.Error(), "cannot be read") {
-			t.Errorf("%s: the prompt ended with %v", words, err)
+	for _, end := range []string{`"_meta":{}}`, `"result":{`} { // an answer without a result, and one that is not JSON
+		answer.Store(&end)
+		if _, err := s.Prompt(t.Context(), acp.TextBlock("say=0")); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+			t.Errorf("%s: the prompt ended with %v", end, err)
 		}
 		u.wantSaid(u.prompt(s, "say=3"), numbers(3))
 	}
@@ -333,7 +293,7 @@ func TestSeats(t *testing.T) {
 	ann.wantSaid(ann.prompt(ann.session(), "say=1"), numbers(1))
 	bob.wantSaid(bob.prompt(first, "say=1"), numbers(1))
 	again.ClientConn.Close()
-	r.eventually("another connection's agent has made room", func() bool {
+	eventually(r, "another connection's agent has made room", func() bool {
 		_, err := bob.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
 		return err == nil
 	})
@@ -378,7 +338,9 @@ func TestPrincipals(t *testing.T) {
 
 // A prompt that is longer than a message of NATS, with its cancellation behind it.
 func TestLongPrompt(t *testing.T) {
-	_, u, s := newSession(t)
+	r, url := newFleet(t)
+	u := r.user(url)
+	s := u.session()
 	long := strings.Repeat("z", 5<<20)
 	u.wantSaid(u.prompt(s, "say=2 "+long), numbers(2))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -434,7 +396,7 @@ func TestLateAnswer(t *testing.T) {
 	for range 3 {
 		entry := must.Get(members.Get(t.Context(), "node.n1"))(r)
 		revision := must.Get(members.Put(t.Context(), "node.n1", entry.Value()))(r)
-		r.eventually("the node has renewed its lease", func() bool {
+		eventually(r, "the node has renewed its lease", func() bool {
 			entry, err := members.Get(t.Context(), "node.n1")
 			return err == nil && entry.Revision() > revision
 		})
@@ -456,7 +418,7 @@ func TestOneName(t *testing.T) {
 	s := u.session()
 	u.prompt(s, "say=1")
 	second := r.node("n1")
-	r.eventually("the first node gives up", func() bool { return !first.Ready() })
+	eventually(r, "the first node gives up", func() bool { return !first.Ready() })
 	u.said(s)
 	u.wantSaid(u.prompt(s, "say=1 wait=3000 say=1"), numbers(1)+numbers(1))
 	if first.Ready() || !second.Ready() {
@@ -487,5 +449,5 @@ func TestCannotRestore(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "cannot load sessions") {
 		t.Errorf("the prompt ended with %v", err)
 	}
-	r.eventually("both agents have ended", func() bool { return started.Load() == 2 && ended.Load() == 2 })
+	eventually(r, "both agents have ended", func() bool { return started.Load() == 2 && ended.Load() == 2 })
 }

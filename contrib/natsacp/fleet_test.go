@@ -1,15 +1,14 @@
 package natsacp_test
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/contrib/natsacp"
@@ -31,24 +31,21 @@ import (
 // rig is a fleet in this process.
 type rig struct {
 	*testing.T
-	url  string
-	opts *natsacp.Options
-	// connect connects agents to their store.
-	connect func() (*nats.Conn, error)
-
-	nc *nats.Conn // of the test
+	server *server.Server
+	url    string
+	opts   *natsacp.Options
+	nc     *nats.Conn // of the test
+	agents *nats.Conn // of the agents' store
 
 	mu   sync.Mutex
 	runs map[string]int // how often each prompt was run
 }
 
 func newRig(t *testing.T, change ...func(*server.Options)) *rig {
-	r := &rig{
-		T: t, url: serve(t, change...), runs: map[string]int{},
-		opts: &natsacp.Options{InMemory: true, Lease: 20 * time.Second},
-	}
-	r.connect = func() (*nats.Conn, error) { return nats.Connect(r.url) }
+	r := &rig{T: t, server: serve(t, change...), runs: map[string]int{}, opts: &natsacp.Options{InMemory: true, Lease: 20 * time.Second}}
+	r.url = r.server.ClientURL()
 	r.nc = dial(r, r.url)
+	r.agents = r.nc
 	return r
 }
 
@@ -61,18 +58,9 @@ func newFleet(t *testing.T, change ...func(*natsacp.GatewayOptions)) (*rig, stri
 	return r, url
 }
 
-// newSession returns such a fleet, and a client with a session.
-func newSession(t *testing.T) (*rig, *user, *acp.ClientSession) {
-	t.Helper()
-	r, url := newFleet(t)
-	u := r.user(url)
-	return r, u, u.session()
-}
-
 func (r *rig) fleet(nc *nats.Conn) *natsacp.Fleet {
 	r.Helper()
-	f := must.Get(natsacp.Open(r.Context(), nc, r.opts))(r)
-	return f
+	return must.Get(natsacp.Open(r.Context(), nc, r.opts))(r)
 }
 
 // own is the fleet as the test has it.
@@ -89,12 +77,7 @@ var quiet = slog.New(slog.DiscardHandler)
 // node starts a node.
 func (r *rig) node(name string, change ...func(*natsacp.NodeOptions)) *natsacp.Node {
 	r.Helper()
-	return r.nodeOn(dial(r, r.url), name, change...)
-}
-
-func (r *rig) nodeOn(nc *nats.Conn, name string, change ...func(*natsacp.NodeOptions)) *natsacp.Node {
-	r.Helper()
-	return r.nodeOf(nc, name, r.agent(name), change...)
+	return r.nodeOf(dial(r, r.url), name, r.agent(name), change...)
 }
 
 func (r *rig) nodeOf(nc *nats.Conn, name string, agent natsacp.Agent, change ...func(*natsacp.NodeOptions)) *natsacp.Node {
@@ -104,65 +87,64 @@ func (r *rig) nodeOf(nc *nats.Conn, name string, agent natsacp.Agent, change ...
 		c(opts)
 	}
 	n := must.Get(r.fleet(nc).StartNode(r.Context(), agent, opts))(r)
-	r.Cleanup(func() {
-		if err := n.Close(); err != nil && !nc.IsClosed() {
-			r.Errorf("closing node %s: %v", name, err)
-		}
-	})
+	r.Cleanup(func() { must.Do(r, n.Close()) })
 	return n
+}
+
+// keeping returns an agent that keeps its sessions in a store.
+func keeping(store sessionstore.Store, prompt func(context.Context, *agentkit.Turn[any], *acp.PromptRequest) error) natsacp.Agent {
+	return natsacp.InProcess(func(ctx context.Context, t rpc.Transport) error {
+		return agentkit.NewSessions(agentkit.Config[any]{Store: store, Prompt: func(
+			ctx context.Context, t *agentkit.Turn[any], req *acp.PromptRequest,
+		) (*acp.PromptResponse, error) {
+			return nil, prompt(ctx, t, req)
+		}}).Serve(ctx, t, nil)
+	})
 }
 
 // agent returns the agent of the tests. Each word of a prompt makes it do something.
 func (r *rig) agent(node string) natsacp.Agent {
-	return natsacp.InProcess(func(ctx context.Context, t rpc.Transport) error {
-		nc, err := r.connect()
-		if err != nil {
-			return err
-		}
-		defer nc.Close()
-		store, err := natsacp.OpenStore(ctx, nc, r.opts)
-		if err != nil {
-			return err
-		}
-		defer store.Close()
-		var crash func() error
-		var spoil atomic.Pointer[string] // what the next answer to a prompt has in place of its result
-		t = wrapped{t, func(stream rpc.Stream) rpc.Wrapper {
-			crash = stream.Close
-			return rpc.Wrapper{Write: func(line []byte) ([]byte, error) {
-				if before, _, ok := bytes.Cut(line, []byte(`"result":{"stopReason"`)); ok {
-					if end := spoil.Swap(nil); end != nil {
-						return append(bytes.Clone(before), *end...), nil
-					}
+	store := must.Get(natsacp.OpenStore(r.Context(), r.agents, r.opts))(r)
+	r.Cleanup(func() { must.Do(r, store.Close()) })
+	return keeping(store, func(ctx context.Context, t *agentkit.Turn[any], req *acp.PromptRequest) (err error) {
+		text := agentkit.PromptText(req)
+		r.mu.Lock()
+		r.runs[string(req.SessionID)+" "+text]++
+		r.mu.Unlock()
+		say := func(text string) error { return t.Update(ctx, acp.AgentMessageText(text)) }
+		for word := range strings.FieldsSeq(text) {
+			name, arg, _ := strings.Cut(word, "=")
+			n, _ := strconv.Atoi(arg)
+			switch name {
+			case "say": // numbered updates
+				for i := 0; i < n && err == nil; i++ {
+					err = say(fmt.Sprintf("%d;", i))
 				}
-				return line, nil
-			}}
-		}}
-		sessions := agentkit.NewSessions(agentkit.Config[any]{Store: store, Prompt: func(
-			ctx context.Context, t *agentkit.Turn[any], req *acp.PromptRequest,
-		) (*acp.PromptResponse, error) {
-			text := agentkit.PromptText(req)
-			r.mu.Lock()
-			r.runs[string(req.SessionID)+" "+text]++
-			r.mu.Unlock()
-			switch text {
-			case "bare":
-				spoil.Store(new(`"_meta":{}}`))
-			case "cut":
-				spoil.Store(new(`"result":{`))
+			case "long":
+				err = say(strings.Repeat("x", n))
+			case "node":
+				err = say(node)
+			case "hang", "wait":
+				select {
+				case <-time.After(cmp.Or(time.Duration(n)*time.Millisecond, time.Hour)):
+				case <-ctx.Done():
+					err = context.Cause(ctx)
+				}
+			case "ask":
+				var outcome acp.RequestPermissionOutcome
+				outcome, err = t.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: "call"},
+					acp.PermissionOption{OptionID: "yes", Name: "Yes", Kind: acp.PermissionOptionKindAllowOnce})
+				if chosen, ok := outcome.Selected(); ok {
+					err = say(string(chosen))
+				}
 			}
-			err := act(ctx, t, node, text)
-			if errors.Is(err, errCrash) {
-				_ = crash()
-				<-ctx.Done()
+			if err != nil {
+				return err
 			}
-			return nil, err
-		}})
-		return sessions.Serve(ctx, t, nil)
+		}
+		return nil
 	})
 }
-
-var errCrash = errors.New("the agent crashes")
 
 // wrapped is a transport whose stream is wrapped.
 type wrapped struct {
@@ -176,61 +158,6 @@ func (w wrapped) Connect(ctx context.Context) (rpc.Stream, error) {
 		return nil, err
 	}
 	return rpc.Wrap(stream, w.with(stream)), nil
-}
-
-func act(ctx context.Context, t *agentkit.Turn[any], node, text string) error {
-	say := func(text string) error {
-		return t.Update(ctx, acp.AgentMessageText(text))
-	}
-	for word := range strings.FieldsSeq(text) {
-		var n int
-		var err error
-		name, arg, _ := strings.Cut(word, "=")
-		if arg != "" {
-			if _, err := fmt.Sscan(arg, &n); err != nil {
-				return err
-			}
-		}
-		switch name {
-		case "say": // numbered updates
-			for i := 0; i < n && err == nil; i++ {
-				err = say(fmt.Sprintf("%d;", i))
-			}
-		case "long":
-			err = say(strings.Repeat("x", n))
-		case "node":
-			err = say(node)
-		case "crash":
-			return errCrash
-		case "hang":
-			<-ctx.Done()
-			err = context.Cause(ctx)
-		case "wait":
-			select {
-			case <-time.After(time.Duration(n) * time.Millisecond):
-			case <-ctx.Done():
-				err = context.Cause(ctx)
-			}
-		case "ask":
-			var outcome acp.RequestPermissionOutcome
-			outcome, err = t.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: "call"},
-				acp.PermissionOption{OptionID: "yes", Name: "Yes", Kind: acp.PermissionOptionKindAllowOnce})
-			if err == nil {
-				chosen, ok := outcome.Selected()
-				if !ok {
-					return errors.New("nothing was chosen")
-				}
-				err = say(string(chosen))
-				if strings.Contains(text, "crash") {
-					time.Sleep(100 * time.Millisecond) // so that the text is sent
-				}
-			}
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // gateway starts a gateway, and returns its URL, for WebSocket.
@@ -257,9 +184,7 @@ func (r *rig) gatewayOn(nc *nats.Conn, name string, change ...func(*natsacp.Gate
 		_ = g.Shutdown(ctx) // some tests leave clients
 		front.Close()
 		s.Close()
-		if err := g.Close(); err != nil {
-			r.Errorf("closing gateway %s: %v", name, err)
-		}
+		must.Do(r, g.Close())
 	})
 	return g, front
 }
@@ -268,53 +193,42 @@ func (r *rig) gatewayOn(nc *nats.Conn, name string, change ...func(*natsacp.Gate
 type user struct {
 	*rig
 	*acp.ClientConn
-
-	mu        sync.Mutex
 	transport acp.Transport
 	accept    map[string]string // see conformance.TapOptions
-	texts     map[acp.SessionID]string
-	grew      chan struct{}
 	ask       func(ctx context.Context, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error)
+
+	mu    sync.Mutex
+	texts map[acp.SessionID]string
 }
 
 func (r *rig) user(url string, change ...func(*user)) *user {
 	r.Helper()
-	u := &user{rig: r, texts: map[acp.SessionID]string{}, grew: make(chan struct{}, 1)}
+	u := &user{rig: r, transport: remote.Dial(url, nil), texts: map[acp.SessionID]string{}}
 	u.ask = func(_ context.Context, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 		return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(req.Options[0].OptionID)}, nil
 	}
 	for _, c := range change {
 		c(u)
 	}
-	if u.transport == nil {
-		u.transport = remote.Dial(url, nil)
-	}
-	conn := must.Get(acp.Connect(r.Context(), conformance.Tap(r, conformance.Client, u.transport, &conformance.TapOptions{Accept: u.accept}), acp.ClientHandlers{
+	tapped := conformance.Tap(r, conformance.Client, u.transport, &conformance.TapOptions{Accept: u.accept})
+	u.ClientConn = must.Get(acp.Connect(r.Context(), tapped, acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, s *acp.ClientSession, n *acp.SessionNotification) error {
-			if text := n.Update.AgentText(); text != "" {
-				u.mu.Lock()
-				u.texts[s.ID()] += text
-				u.mu.Unlock()
-				select {
-				case u.grew <- struct{}{}:
-				default:
-				}
-			}
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			u.texts[s.ID()] += n.Update.AgentText()
 			return nil
 		},
 		RequestPermission: func(ctx context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			return u.ask(ctx, req)
 		},
 	}, nil))(r)
-	u.ClientConn = conn
-	r.Cleanup(func() { conn.Close() })
+	r.Cleanup(func() { u.ClientConn.Close() })
 	return u
 }
 
 func (u *user) session() *acp.ClientSession {
 	u.Helper()
-	s := must.Get(u.NewSession(u.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(u)
-	return s
+	return must.Get(u.NewSession(u.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(u)
 }
 
 // said returns the text of a session since the last call.
@@ -329,19 +243,11 @@ func (u *user) said(s *acp.ClientSession) string {
 // await waits until a session has said a text.
 func (u *user) await(s *acp.ClientSession, text string) {
 	u.Helper()
-	for {
+	eventually(u, fmt.Sprintf("the session says %q", text), func() bool {
 		u.mu.Lock()
-		got := u.texts[s.ID()]
-		u.mu.Unlock()
-		if strings.Contains(got, text) {
-			return
-		}
-		select {
-		case <-u.grew:
-		case <-time.After(patience):
-			u.Fatalf("the session said %q, and not %q", got, text)
-		}
-	}
+		defer u.mu.Unlock()
+		return strings.Contains(u.texts[s.ID()], text)
+	})
 }
 
 // prompt runs a turn, and returns its text.
@@ -386,7 +292,7 @@ func TestTurn(t *testing.T) {
 			r := newRig(t)
 			r.node("n1")
 			fleet := r.own()
-			defer r.eventually("the node says which version its agents speak", func() bool {
+			defer eventually(r, "the node says which version its agents speak", func() bool {
 				nodes, err := fleet.Nodes(t.Context())
 				return err == nil && len(nodes) == 1 && nodes[0].Protocol == 1
 			})

@@ -1,6 +1,8 @@
 package natsacp_test
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -16,7 +18,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/contrib/natsacp"
 	"github.com/acpgo/sdk/internal/test/must"
@@ -44,18 +45,12 @@ func (p packet) encode() []byte {
 
 func readPacket(tb testing.TB, b []byte) (p packet) {
 	tb.Helper()
-	if len(b) == 0 {
-		tb.Fatal("a frame is empty")
-	}
-	p.kind, b = b[0], b[1:]
+	r := bytes.NewReader(b)
+	p.kind = must.Get(r.ReadByte())(tb)
 	for _, n := range []*uint64{&p.gen, &p.seq, &p.arg} {
-		size := 0
-		if *n, size = binary.Uvarint(b); size <= 0 {
-			tb.Fatalf("a frame ends early: %q", b)
-		}
-		b = b[size:]
+		*n = must.Get(binary.ReadUvarint(r))(tb)
 	}
-	p.data = string(b)
+	p.data = string(b[len(b)-r.Len():])
 	return p
 }
 
@@ -71,13 +66,19 @@ func brief(tb testing.TB, line string) string {
 	if err := json.Unmarshal([]byte(line), &m); err != nil {
 		tb.Fatalf("%q is not a message: %v", line, err)
 	}
-	words := []string{m.Method, string(m.ID), m.Params.Text}
+	words := []string{cmp.Or(m.Method, "answer"), string(m.ID), m.Params.Text}
 	if m.Error != nil {
 		words = []string{"error", string(m.ID), m.Error.Message}
-	} else if m.Method == "" {
-		words[0] = "answer"
 	}
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
+}
+
+// wantBrief checks the description of a message, or its beginning.
+func wantBrief(tb testing.TB, who, line, want string) {
+	tb.Helper()
+	if got := brief(tb, line); !strings.HasPrefix(got, want) {
+		tb.Fatalf("%s has got %q, want %q", who, got, want)
+	}
 }
 
 func note(method, text string) string {
@@ -116,11 +117,10 @@ func want[T comparable](tb testing.TB, what string, got, want T) {
 	}
 }
 
-// puppet is an agent that does what the test makes it do. When its input has ended, it ends as soon as it may.
+// puppet is an agent that does what the test makes it do, and ends when it may.
 type puppet struct {
-	stream           rpc.Stream
-	got              chan string
-	ended, may, gone chan struct{}
+	stream    rpc.Stream
+	may, gone chan struct{}
 }
 
 func (w *walk) agent() natsacp.Agent {
@@ -129,22 +129,15 @@ func (w *walk) agent() natsacp.Agent {
 		if err != nil {
 			return err
 		}
-		p := &puppet{stream, make(chan string, 1000), make(chan struct{}), make(chan struct{}), make(chan struct{})}
+		p := &puppet{stream, make(chan struct{}), make(chan struct{})}
 		defer close(p.gone)
 		defer stream.Close()
 		w.started <- p
-		for {
-			line, err := stream.Read()
-			if err != nil {
-				close(p.ended)
-				select {
-				case <-p.may:
-				case <-ctx.Done():
-				}
-				return nil
-			}
-			p.got <- string(line)
+		select {
+		case <-p.may:
+		case <-w.Context().Done():
 		}
+		return nil
 	})
 	return func(principal string) rpc.Transport {
 		return wrapped{agent(principal), func(stream rpc.Stream) rpc.Wrapper {
@@ -215,7 +208,7 @@ func (w *walk) ready() string {
 		n := must.Get(w.own().StartNode(w.Context(), w.agent(), &natsacp.NodeOptions{
 			Name: w.name("n"), Logger: quiet, CloseTime: time.Hour,
 		}))(w)
-		w.eventually("the node has renewed its lease, and does not look again", func() bool { return writes() > before+1 })
+		eventually(w, "the node has renewed its lease, and does not look again", func() bool { return writes() > before+1 })
 		w.Cleanup(func() { must.Do(w, n.Close()) })
 		w.nodes = append(w.nodes, n.Name())
 	}
@@ -237,8 +230,7 @@ func (w *walk) place() *place {
 
 func (p *place) request(f packet) string {
 	p.Helper()
-	m := must.Get(p.nc.Request("acp.up."+p.node+"."+p.link, f.encode(), patience))(p)
-	return string(m.Data)
+	return next(p, p.requesting(f), "an answer of the node")
 }
 
 func (p *place) requesting(f packet) <-chan string {
@@ -267,11 +259,17 @@ func (p *place) send(line string) {
 // gets checks what the agent gets next.
 func (p *place) gets(what string) string {
 	p.Helper()
-	line := next(p, p.agent.got, what)
-	if got := brief(p, line); !strings.HasPrefix(got, what) {
-		p.Fatalf("the agent has got %q, want %q", got, what)
-	}
+	line := string(must.Get(p.agent.stream.Read())(p))
+	wantBrief(p, "the agent", line, what)
 	return line
+}
+
+// ends checks that the agent gets nothing more.
+func (p *place) ends() {
+	p.Helper()
+	if line, err := p.agent.stream.Read(); err == nil {
+		p.Fatalf("the agent has got %q", line)
+	}
 }
 
 // say makes the agent say something, which is in the log then, or not if known is empty.
@@ -319,7 +317,7 @@ func (p *place) check() (stored, frames uint64) {
 			}
 		}
 	}
-	p.eventually(fmt.Sprintf("the log has %q", p.log[max(0, len(p.log)-2):]), read)
+	eventually(p, fmt.Sprintf("the log has %q", p.log[max(0, len(p.log)-2):]), read)
 	if !slices.Equal(got, p.log) {
 		p.Fatalf("the log of %s is\n%q, want\n%q", p.link, got, p.log)
 	}
@@ -335,18 +333,11 @@ func (w *walk) checkRecord() {
 	} else {
 		model.Last = w.last.link
 	}
-	var got natsacp.Session
-	same := func() bool {
-		all := must.Get(w.own().Sessions(w.Context()))(w)
-		got = all[0]
+	eventually(w, fmt.Sprintf("the record is %+v", model), func() bool {
+		got := must.Get(w.own().Sessions(w.Context()))(w)[0]
 		return got.Epoch == model.Epoch && got.Turn == model.Turn && got.Node == model.Node && got.Link == model.Link &&
 			got.Last == model.Last
-	}
-	for end := time.Now().Add(patience / 5); !same(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			w.Fatalf("the record is %+v, want %+v", got, model)
-		}
-	}
+	})
 }
 
 // released says that the agent has given up the session.
@@ -369,7 +360,7 @@ func (p *place) leaves() {
 		want(p, "the answer to who asks for the agent", p.request(packet{kind: 't', gen: gen}), "+")
 	}
 	close(let)
-	next(p, p.agent.ended, "the end of the agent's input")
+	p.ends()
 	if p.IntN(2) == 0 {
 		p.say(note("session/update", "last"), "session/update last")
 	}
@@ -513,9 +504,10 @@ var steps = map[string]struct {
 	}},
 	"crash": {always, func(w *walk, p *place) {
 		must.Do(w, p.agent.stream.Close())
+		close(p.agent.may)
 		p.log = append(p.log, "e")
 		p.released(p)
-		w.eventually("the node has no such link", func() bool { return p.request(packet{kind: 't'}) == "-" })
+		eventually(w, "the node has no such link", func() bool { return p.request(packet{kind: 't'}) == "-" })
 	}},
 	"lost": {func(p *place) bool { return p.IntN(2) != 0 }, func(w *walk, p *place) { // its node was believed dead, and does not know it
 		members := must.Get(w.js().KeyValue(w.Context(), "acp_members"))(w)
@@ -533,9 +525,10 @@ var steps = map[string]struct {
 			p.say(note("session/update", "lost"), "")
 			_ = p.agent.stream.Write([]byte(note("session/update", "lost, too"))) // if the agent was not ended already
 		}
+		p.ends()
+		close(p.agent.may)
 		next(w, p.agent.gone, "the end of an agent that was lost")
-		w.eventually("the node has no such link", func() bool { return p.request(packet{kind: 't'}) == "-" })
-		want(w, "what the agent has got", len(p.agent.got), 0)
+		eventually(w, "the node has no such link", func() bool { return p.request(packet{kind: 't'}) == "-" })
 	}},
 }
 
@@ -575,7 +568,7 @@ func TestNodeModel(t *testing.T) {
 // front is a gateway with one client, and this test in place of nodes.
 type front struct {
 	*walk
-	client   rpc.Stream
+	*raw     // the client
 	opens    chan *nats.Msg
 	ups      chan *nats.Msg
 	answers  map[string][]byte // to frames
@@ -583,8 +576,7 @@ type front struct {
 	link     string // the newest one
 	gen      uint64
 	up, down uint64 // frames
-	lines    uint64 // that were sent on this link
-	last     uint64 // of them, the last prompt
+	last     uint64 // of the sent ones, that with the last prompt
 	prompt   string // that runs
 	opened   bool   // the link has the session
 }
@@ -600,23 +592,14 @@ func newFront(t *testing.T, seed uint64) *front {
 		must.Get(f.nc.ChanSubscribe(subject, to))(f)
 	}
 	_, url := f.gateway("g")
-	f.client = must.Get(remote.Dial(url, nil).Connect(t.Context()))(f)
-	f.Cleanup(func() { f.client.Close() })
+	f.raw = f.walk.raw(url)
 	return f
-}
-
-func (f *front) write(line string) {
-	f.Helper()
-	must.Do(f, f.client.Write([]byte(line)))
 }
 
 // reads checks what the client gets next.
 func (f *front) reads(what string) {
 	f.Helper()
-	line := must.Get(f.client.Read())(f)
-	if got := brief(f, string(line)); !strings.HasPrefix(got, what) {
-		f.Fatalf("the client has got %q, want %q", got, what)
-	}
+	wantBrief(f, "the client", string(must.Get(f.stream.Read())(f)), what)
 }
 
 // opensLink lets the gateway start an agent.
@@ -626,7 +609,7 @@ func (f *front) opensLink() {
 	var o struct{ Link string }
 	must.Do(f, json.Unmarshal(m.Data, &o))
 	f.node = strings.TrimPrefix(m.Subject, "acp.open.")
-	f.link, f.gen, f.up, f.down, f.lines, f.opened = o.Link, 1, 0, 0, 0, false
+	f.link, f.gen, f.up, f.down, f.opened = o.Link, 1, 0, 0, false
 	must.Do(f, m.Respond(fmt.Appendf(nil, `{"node":%q}`, f.node)))
 }
 
@@ -635,20 +618,18 @@ func (f *front) takes(what, answer string) *nats.Msg {
 	f.Helper()
 	m, p := f.arrives(what)
 	want(f, "the subject", m.Subject, "acp.up."+f.node+"."+f.link)
-	if p.kind == 'd' {
-		f.up++
-		if f.lines++; strings.HasPrefix(what, "d session/prompt") {
-			f.last = f.lines
-		}
-		want(f, "the number of a frame", p.seq, f.up)
-	}
 	want(f, "who the frame is from", p.gen, f.gen)
-	if got := fmt.Sprintf("%c %s", p.kind, brief(f, p.data)); !strings.HasPrefix(got, what) {
-		f.Fatalf("the node has got %q, want %q", got, what)
-	}
+	want(f, "the kind of a frame", string(rune(p.kind)), what[:1])
+	wantBrief(f, "the node", p.data, what[2:])
 	switch {
-	case p.kind == 'c' && strings.Contains(p.data, "$/cancel_request"): // of the message before it
-		want(f, "what a cancellation waits for", p.arg, f.lines)
+	case p.kind == 'd': // each has one message
+		f.up++
+		want(f, "the number of a frame", p.seq, f.up)
+		if strings.HasPrefix(what, "d session/prompt") {
+			f.last = f.up
+		}
+	case strings.Contains(p.data, "$/cancel_request"): // of the message before it
+		want(f, "what a cancellation waits for", p.arg, f.up)
 	case p.kind == 'c':
 		want(f, "what a cancellation waits for", p.arg, f.last)
 	}
@@ -709,7 +690,7 @@ func (f *front) writeRecord(node, link string) {
 // leaves ends the client, whose agent hears of it.
 func (f *front) leaves() {
 	f.Helper()
-	must.Do(f, f.client.Close())
+	must.Do(f, f.stream.Close())
 	m, p := f.arrives("a client detaches")
 	want(f, "the frame", p, packet{kind: 'x', gen: f.gen})
 	f.respond(m, "+")
@@ -751,7 +732,7 @@ func (f *front) joins(link string, answer func(m *nats.Msg)) {
 func (f *front) goes(answer string) *nats.Msg {
 	f.Helper()
 	f.prompt = f.name("c")
-	f.write(ask(`"`+f.prompt+`"`, "session/prompt", promptOfS))
+	f.send(ask(`"`+f.prompt+`"`, "session/prompt", promptOfS))
 	if !f.opened {
 		f.restores()
 	}
@@ -780,7 +761,6 @@ var falls = map[string]struct {
 	"unsure": {(*front).idle, func(f *front) { // the node may have got it
 		f.goes("")
 		f.up--
-		f.lines--
 		f.writeRecord("", "")
 		f.takes("d session/prompt", "-")
 		f.over("the node has lost the session")
@@ -790,7 +770,6 @@ var falls = map[string]struct {
 		f.writeRecord("", "")
 		f.logs('m', "")
 		f.up--
-		f.lines--
 		f.takes("d session/prompt", "m")
 		f.restores()
 		f.takes(fmt.Sprintf("d session/prompt %q", f.prompt), "+")
@@ -814,19 +793,19 @@ var falls = map[string]struct {
 		id, _ := json.Marshal(fmt.Sprintf("acp:%s:%q", f.link, f.name("q")))
 		f.logs('d', ask(string(id), "session/request_permission", `{"sessionId":"s"}`))
 		f.reads("session/request_permission " + string(id))
-		f.write(reply(string(id), "{}"))
+		f.send(reply(string(id), "{}"))
 		f.takes("d answer "+string(id), "+")
 	}},
 	"cancel": {(*front).busy, func(f *front) {
 		text := f.name("c")
-		f.write(note("session/cancel", text))
+		f.send(note("session/cancel", text))
 		f.takes("c session/cancel "+text, "+")
 	}},
 	"cancel another": {(*front).busy, func(f *front) { // a request that comes after the prompt
 		id := fmt.Sprintf("%q", f.name("c"))
-		f.write(ask(id, "session/set_mode", `{"sessionId":"s","modeId":"m"}`))
+		f.send(ask(id, "session/set_mode", `{"sessionId":"s","modeId":"m"}`))
 		f.takes("d session/set_mode "+id, "+")
-		f.write(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":` + id + `}}`)
+		f.send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":` + id + `}}`)
 		f.takes("c $/cancel_request", "+")
 		f.logs('d', reply(id, "{}"))
 		f.reads("answer " + id)
@@ -841,59 +820,54 @@ var falls = map[string]struct {
 		f.logs('e', "the agent has ended")
 		f.over("the agent has ended")
 	}},
-	"taken": {(*front).busy, func(f *front) { // another node has the session, where the client attaches next
-		f.logs('F', "")
-		f.over("another node has taken the session")
-		f.rejoin()
+	"taken": {(*front).busy, func(f *front) { // another node has the session, or another client this agent
+		if f.IntN(2) == 0 {
+			f.logs('F', "")
+			f.over("another node has taken the session")
+		} else {
+			f.gen++
+			f.logs('d', note("session/update", "of the other client"))
+			f.over("another connection has taken the session")
+		}
+		// The next prompt goes to an agent that runs, and may be about to end.
+		old := f.link
+		link := f.name("X")
+		f.node = []string{"f1", "f2"}[f.IntN(2)]
+		f.writeRecord(f.node, link)
+		f.prompt = f.name("c")
+		f.send(ask(`"`+f.prompt+`"`, "session/prompt", promptOfS))
+		if f.IntN(3) == 0 {
+			f.joins(link, func(m *nats.Msg) {
+				f.writeRecord("", "")
+				f.respond(m, "m")
+			})
+			f.restores()
+		} else {
+			f.joins(link, func(m *nats.Msg) {
+				f.link, f.gen, f.up = link, uint64(2+f.IntN(5)), 0
+				f.down = 1
+				before := packet{kind: 'd', gen: f.gen - 1, seq: 1, data: note("session/update", "before") + "\n"}
+				ack := must.Get(f.js().Publish(f.Context(), "acp.log."+link, before.encode()))(f)
+				f.respond(m, string(packet{kind: '+', gen: f.gen, seq: 1, arg: ack.Sequence}.encode()))
+				f.opened = true
+			})
+		}
+		f.takes(fmt.Sprintf("d session/prompt %q", f.prompt), "+")
+		if f.link == old {
+			f.Fatal("the gateway uses a link again that is over")
+		}
 	}},
-	"shared": {(*front).busy, func(f *front) { // another client has attached here
-		f.gen++
-		f.logs('d', note("session/update", "of the other client"))
-		f.over("another connection has taken the session")
-		f.rejoin()
-	}},
-}
-
-// rejoin sends a prompt whose session is at an agent that runs, and may be about to end.
-func (f *front) rejoin() {
-	f.Helper()
-	old := f.link
-	link := f.name("X")
-	f.node = []string{"f1", "f2"}[f.IntN(2)]
-	f.writeRecord(f.node, link)
-	f.prompt = f.name("c")
-	f.write(ask(`"`+f.prompt+`"`, "session/prompt", promptOfS))
-	if f.IntN(3) == 0 {
-		f.joins(link, func(m *nats.Msg) {
-			f.writeRecord("", "")
-			f.respond(m, "m")
-		})
-		f.restores()
-	} else {
-		f.joins(link, func(m *nats.Msg) {
-			f.link, f.gen, f.up, f.lines = link, uint64(2+f.IntN(5)), 0, 0
-			f.down = 1
-			before := packet{kind: 'd', gen: f.gen - 1, seq: 1, data: note("session/update", "before") + "\n"}
-			ack := must.Get(f.js().Publish(f.Context(), "acp.log."+link, before.encode()))(f)
-			f.respond(m, string(packet{kind: '+', gen: f.gen, seq: 1, arg: ack.Sequence}.encode()))
-			f.opened = true
-		})
-	}
-	f.takes(fmt.Sprintf("d session/prompt %q", f.prompt), "+")
-	if f.link == old {
-		f.Fatal("the gateway uses a link again that is over")
-	}
 }
 
 // begins opens a session at a new agent.
 func (f *front) begins() {
 	f.Helper()
-	f.write(ask("0", "initialize", `{"protocolVersion":1}`))
+	f.send(ask("0", "initialize", `{"protocolVersion":1}`))
 	f.opensLink()
 	f.takes("d initialize 0", "+")
 	f.logs('d', reply("0", canResume))
 	f.reads("answer 0")
-	f.write(ask("1", "session/new", `{"cwd":"/w","mcpServers":[]}`))
+	f.send(ask("1", "session/new", `{"cwd":"/w","mcpServers":[]}`))
 	f.takes("d session/new 1", "+")
 	f.writeRecord(f.node, f.link)
 	f.logs('d', reply("1", `{"sessionId":"s"}`))
@@ -914,9 +888,9 @@ func TestCancelledWhileRestored(t *testing.T) {
 		`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":3}}`,
 	}
 	for _, m := range messages {
-		f.write(m)
+		f.send(m)
 	}
-	f.write(ask("4", "session/fork", `{"sessionId":"s"}`)) // answered at once
+	f.send(ask("4", "session/fork", `{"sessionId":"s"}`)) // answered at once
 	f.reads("error 4")
 	f.restores()
 	m, p := f.arrives("what is queued")
@@ -929,16 +903,16 @@ func TestCancelledWhileRestored(t *testing.T) {
 // there is no agent.
 func TestRefusedAtFirst(t *testing.T) {
 	f := newFront(t, 1)
-	f.write(ask("0", "initialize", `{"protocolVersion":1}`))
+	f.send(ask("0", "initialize", `{"protocolVersion":1}`))
 	f.opensLink()
 	f.takes("d initialize 0", "-")
 	f.opensLink()
 	f.takes("d initialize 0", "+")
 	f.logs('d', reply("0", canResume))
 	f.reads("answer 0")
-	f.write(ask("1", "session/new", `{"cwd":"/w","mcpServers":[]}`))
+	f.send(ask("1", "session/new", `{"cwd":"/w","mcpServers":[]}`))
 	f.takes("d session/new 1", "+")
-	f.write(ask("2", "session/new", `{"cwd":"/w","mcpServers":[]}`))
+	f.send(ask("2", "session/new", `{"cwd":"/w","mcpServers":[]}`))
 	must.Do(t, next(t, f.opens, "a request for an agent").Respond([]byte(`{"error":"that is enough"}`)))
 	f.reads("error 2 that is enough")
 	f.leaves()
@@ -952,7 +926,6 @@ func TestLostFrame(t *testing.T) {
 		f.goes("")
 		begun := time.Now()
 		f.up--
-		f.lines--
 		f.takes("d session/prompt", "+")
 		took := time.Since(begun)
 		falls["finish"].do(f)
@@ -972,9 +945,9 @@ func TestLeavesAttaching(t *testing.T) {
 	f.logs('F', "")
 	f.over("another node has taken the session")
 	f.writeRecord(f.node, "X")
-	f.write(ask("9", "session/prompt", promptOfS))
+	f.send(ask("9", "session/prompt", promptOfS))
 	f.joins("X", func(m *nats.Msg) {
-		must.Do(f, f.client.Close())
+		must.Do(f, f.stream.Close())
 		time.Sleep(100 * time.Millisecond) // so that the gateway notices; if it is slower, it sends the prompt
 		f.respond(m, string(packet{kind: '+', gen: 7}.encode()))
 	})
@@ -992,7 +965,7 @@ func TestLeavesAttaching(t *testing.T) {
 // have it; what the agent says arrives once and in order; and the session continues where its record says.
 func TestGatewayModel(t *testing.T) {
 	names := []string{"prompt", "refused", "unsure", "moved", "say", "say", "parts", "ask", "cancel",
-		"cancel another", "finish", "end", "taken", "shared"}
+		"cancel another", "finish", "end", "taken", "taken"}
 	for range tier.Pick(4, 8, 20, 200) {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -58,19 +58,27 @@ func TestKeys(t *testing.T) {
 	two.wantKeyed(resumed, "b", "ask say=3", acp.StopReasonEndTurn)
 	two.wantSaid(two.said(resumed), "yes"+numbers(3))
 
-	r.node("n2")
+	n2 := r.node("n2")
 	must.Do(r, r.own().Drain(t.Context(), "n1"))
 	two.wantSaid(two.prompt(resumed, "node"), "n2")
 	two.wantKeyed(resumed, "a", "say=2", acp.StopReasonEndTurn)
 	two.wantKeyed(resumed, "b", "ask say=3", acp.StopReasonEndTurn)
 
-	if _, err := two.keyed(resumed, "c", "crash"); err == nil {
-		t.Error("the agent did not crash")
+	failed := make(chan error, 1)
+	go func() {
+		_, err := two.keyed(resumed, "c", "say=1 hang")
+		failed <- err
+	}()
+	two.await(resumed, "0;")
+	must.Do(r, n2.Close())
+	if err := next(r, failed, "the end of the prompt"); err == nil {
+		t.Error("the prompt has succeeded, whose node was stopped")
 	}
-	if _, err := two.keyed(resumed, "c", "crash"); err == nil || !strings.Contains(err.Error(), "outcome is not known") {
-		t.Errorf("after a crash: %v", err)
+	r.node("n3")
+	if _, err := two.keyed(resumed, "c", "say=1 hang"); err == nil || !strings.Contains(err.Error(), "outcome is not known") {
+		t.Errorf("after the end of the agent: %v", err)
 	}
-	for _, prompt := range []string{"say=2", "ask say=3", "crash"} {
+	for _, prompt := range []string{"say=2", "ask say=3", "say=1 hang"} {
 		if n := r.ran(s, prompt); n != 1 {
 			t.Errorf("%q ran %d times", prompt, n)
 		}
@@ -82,7 +90,7 @@ func TestRetryPrompts(t *testing.T) {
 	for _, version := range []int{1, 2} {
 		r := newRig(t)
 		r.node("n1")
-		nc, valve := r.valved()
+		nc, network := r.network()
 		_, front := r.gatewayOn(nc, "g1")
 		_, second := r.gateway("g2")
 		urls := make(chan string, 10)
@@ -112,13 +120,13 @@ func TestRetryPrompts(t *testing.T) {
 			}
 			done <- err
 		}()
-		r.eventually("the permission is asked for", func() bool { return len(asked) == 1 })
-		valve.set(true)
+		eventually(r, "the permission is asked for", func() bool { return len(asked) == 1 })
+		network.Hold(true)
 		must.Do(r, front.Close())
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		valve.set(false)
+		network.Hold(false)
 		if n := r.ran(live, "ask say=3"); n != 1 {
 			t.Errorf("the prompt ran %d times", n)
 		}

@@ -2,9 +2,9 @@ package natsacp_test
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -13,27 +13,17 @@ import (
 	"github.com/acpgo/sdk/internal/test/must"
 )
 
-// envURL is where the server of the parent process is, in processes that tests start.
-const envURL = "ACP_NATS_URL"
-
 func TestMain(m *testing.M) {
 	if text := os.Getenv(envRole); text != "" {
-		if err := playRole(text); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
+		playRole(text)
 	}
 	flag.Parse()
 	goleak.VerifyTestMain(m)
 }
 
-// serve starts a server for a test, and returns its URL.
-func serve(tb testing.TB, change ...func(*server.Options)) string {
+// serve starts a server for a test.
+func serve(tb testing.TB, change ...func(*server.Options)) *server.Server {
 	tb.Helper()
-	if url := os.Getenv(envURL); url != "" {
-		return url
-	}
 	o := &server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: tb.TempDir(), NoSigs: true, NoLog: true}
 	for _, c := range change {
 		c(o)
@@ -41,7 +31,7 @@ func serve(tb testing.TB, change ...func(*server.Options)) string {
 	return run(tb, o)
 }
 
-func run(tb testing.TB, o *server.Options) (url string) {
+func run(tb testing.TB, o *server.Options) *server.Server {
 	tb.Helper()
 	s := must.Get(server.NewServer(o))(tb)
 	s.Start()
@@ -49,12 +39,12 @@ func run(tb testing.TB, o *server.Options) (url string) {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	return s.ClientURL()
+	return s
 }
 
 func dial(tb testing.TB, url string) *nats.Conn {
 	tb.Helper()
-	nc := must.Get(nats.Connect(url, nats.MaxReconnects(-1)))(tb)
+	nc := must.Get(nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond)))(tb)
 	tb.Cleanup(nc.Close)
 	return nc
 }

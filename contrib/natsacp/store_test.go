@@ -3,6 +3,7 @@ package natsacp_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"os"
 	"testing"
 
 	"github.com/acpgo/sdk/acp/sessionstore"
@@ -12,25 +13,25 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// named returns the options of a store for dir alone, in a server for many tests.
-func named(dir string) *natsacp.Options {
-	sum := sha256.Sum256([]byte(dir))
-	return &natsacp.Options{Name: hex.EncodeToString(sum[:8]), InMemory: true}
-}
-
+// openIn opens the store of a folder in a server for many tests.
 func openIn(url string) storetest.Open {
 	return func(tb testing.TB, dir string) sessionstore.Store {
 		tb.Helper()
-		store := must.Get(natsacp.OpenStore(tb.Context(), dial(tb, url), named(dir)))(tb)
-		return store
+		sum := sha256.Sum256([]byte(dir))
+		opts := &natsacp.Options{Name: hex.EncodeToString(sum[:8]), InMemory: true}
+		return must.Get(natsacp.OpenStore(tb.Context(), dial(tb, url), opts))(tb)
 	}
 }
 
-func TestStore(t *testing.T) { storetest.Run(t, openIn(serve(t))) }
+func TestStore(t *testing.T) { storetest.Run(t, openIn(serve(t).ClientURL())) }
 
 func TestStoreProcesses(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	url := serve(t)
-	t.Setenv(envURL, url)
+	const inherited = "ACP_NATS_URL" // by the processes of the test
+	url := os.Getenv(inherited)
+	if url == "" {
+		url = serve(t).ClientURL()
+		t.Setenv(inherited, url)
+	}
 	storetest.RunProcesses(t, openIn(url), nil)
 }

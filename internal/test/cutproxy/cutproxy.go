@@ -16,7 +16,9 @@ type Proxy struct {
 	running  sync.WaitGroup
 
 	mu     sync.Mutex
+	change *sync.Cond        // held or closed
 	conns  map[net.Conn]bool // of both sides
+	held   bool
 	closed bool
 	limit  int
 	times  int
@@ -30,6 +32,7 @@ func New(target string) (*Proxy, error) {
 		return nil, fmt.Errorf("cutproxy: %w", err)
 	}
 	p := &Proxy{target: target, listener: l, conns: map[net.Conn]bool{}}
+	p.change = sync.NewCond(&p.mu)
 	p.running.Go(func() {
 		for {
 			client, err := l.Accept()
@@ -59,6 +62,14 @@ func (p *Proxy) Cuts() int {
 	return p.cuts
 }
 
+// Hold keeps back what both sides send, without an end of a connection, until it is called again.
+func (p *Proxy) Hold(held bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = held
+	p.change.Broadcast()
+}
+
 // Cut resets every connection, on both sides. New ones can be opened.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
@@ -78,6 +89,7 @@ func reset(c net.Conn) {
 func (p *Proxy) Close() error {
 	p.mu.Lock()
 	p.closed = true
+	p.change.Broadcast()
 	p.mu.Unlock()
 	err := p.listener.Close()
 	p.Cut()
@@ -117,17 +129,32 @@ func (p *Proxy) pass(client net.Conn) {
 	var up sync.WaitGroup
 	defer up.Wait()
 	up.Go(func() {
-		_, err := io.Copy(server, client)
+		_, err := io.Copy(holding{p, server}, client)
 		if err != nil || server.(*net.TCPConn).CloseWrite() != nil {
 			reset(server)
 		}
 	})
-	if _, err := io.Copy(&limited{p: p, w: client}, server); err != nil {
+	if _, err := io.Copy(&limited{p: p, w: holding{p, client}}, server); err != nil {
 		reset(server)
 		reset(client)
 		return
 	}
 	_ = client.Close() // the server has ended the connection
+}
+
+// holding is one direction of a connection.
+type holding struct {
+	p *Proxy
+	io.Writer
+}
+
+func (h holding) Write(b []byte) (int, error) {
+	h.p.mu.Lock()
+	for h.p.held && !h.p.closed {
+		h.p.change.Wait()
+	}
+	h.p.mu.Unlock()
+	return h.Writer.Write(b)
 }
 
 // limited is the way to a client.
