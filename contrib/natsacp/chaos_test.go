@@ -271,9 +271,9 @@ func (k *talker) open() (conn *acp.ClientConn, s *acp.ClientSession, err error) 
 // prompt runs a turn, and reports whether it has succeeded: then it has all its updates.
 func (k *talker) prompt(s *acp.ClientSession, name string) bool {
 	const length = 30
-	whole := ""
+	var whole strings.Builder
 	for i := range length {
-		whole += fmt.Sprintf("%s.%d;", name, i)
+		whole.WriteString(fmt.Sprintf("%s.%d;", name, i))
 	}
 	bound, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -282,7 +282,7 @@ func (k *talker) prompt(s *acp.ClientSession, name string) bool {
 	defer k.mu.Unlock()
 	if bound.Err() != nil {
 		k.wrong = append(k.wrong, fmt.Sprintf("prompt %s was not answered", name))
-	} else if err == nil && k.said[name] != whole {
+	} else if err == nil && k.said[name] != whole.String() {
 		k.wrong = append(k.wrong, fmt.Sprintf("prompt %s succeeded with the updates %q", name, k.said[name]))
 	}
 	if err == nil {
