@@ -61,7 +61,7 @@ var untapped = map[string]string{
 	"cmd/acp/serve_test.go TestServeEnds":                                   "the server ends in a turn",
 
 	"contrib/natsacp/bench_test.go":                        "it measures time and memory",
-	"contrib/natsacp/chaos_test.go connection":             "its connections are cut anywhere, and it keeps accounts of its own",
+	"contrib/natsacp/chaos_test.go open":                   "its connections are cut anywhere, and it keeps accounts of its own",
 	"contrib/otelacp/meta_test.go TestTEL6_TEL7_Envelopes": "the schema says nothing of messages between proxies as a client or an agent sees them",
 	"contrib/otelacp/process_test.go child":                "a process of its own; the client's end is tapped",
 	"examples/kit-client/main_test.go mortal":              "a process of its own; the relay judges what it sends",
