@@ -9,22 +9,19 @@ ROUNDS      ?= 10
 # RACE= runs the tests without the race detector, for machines without a C compiler.
 RACE        ?= -race
 
-# RACED are the packages with goroutines: those that run connections and sessions, in tier full also load on them, and every
-# night all, with version 2 (see modules), whose connections share the code of version 1. The others judge one value after the
-# other: the race detector would find nothing in them, and take ten times as long.
+# RACED are the packages with goroutines, and load on them: make check runs their tests with the race detector, and every night those
+# of all packages that have any, with version 2 (see modules), whose connections share the code of version 1. The others judge one
+# value after the other: the race detector would find nothing in them, and take ten times as long. make test leaves it to make
+# check: the standard library and these packages would have to be compiled a second time.
 RACED       := acp acp/agentkit acp/conduct acp/local acp/proxy acp/reconnect acp/remote acp/rpc acp/sessionstore internal/engine \
-	acp/internal/turns internal/wire
-ifneq ($(ACP_TEST),)
-RACED       += conformance/recording conformance/recording/relay internal/filelock internal/proc internal/test/storm
-endif
+	acp/internal/turns internal/wire conformance/recording conformance/recording/relay internal/filelock internal/proc internal/test/storm
 ifeq ($(ACP_TEST),nightly)
 RACED       += acp/launch acp/policy acp/registry acp/view conformance/transcript examples/proxy \
 	internal/ledger internal/test/actor internal/test/faultpipe
 endif
 # VALUES are the tests of single values in packages with goroutines. They run without the race detector, and so do bounds of memory.
-# make test, which would have to build acp a second time for that, has a small size of them with it instead.
 VALUES      := Generated|RoundTrip|FuzzDecode|FuzzParams|FuzzUpdate
-UNRACED     := internal/engine $(if $(ACP_TEST),acp acp/agentkit internal/test/storm)
+UNRACED     := internal/engine acp acp/agentkit internal/test/storm
 UNRACED_RUN := $(VALUES)|Alloc|Memory|Bytes|Flood|LetGo|ManySessions|Burst|Slow|RemoteConnections
 # V2 is the module of version 2. CONTRIB are modules that join this library to others, and NESTED also examples that use one of
 # these modules.
@@ -75,19 +72,19 @@ lint analyze test heavy: export GOFLAGS := $(GOFLAGS) -gcflags=all=-dwarf=false 
 # run: there are two for each processor.
 TEST        := $(RERUN) $(GO) test -vet=off -timeout 60m -parallel 8 -p $$((2 * $$(getconf _NPROCESSORS_ONLN || echo 1)))
 TEST_RACE   := $(TEST) $(RACE) "-gcflags=all=-N -l -dwarf=false"
-test: ## the tests of the library, with the race detector, and short ones of the command acp; some minutes
+test: ## the tests of the library, and short ones of the command acp; some two minutes
 	@set -e; dir="$$(mktemp -d)"; trap 'rm -rf "$$dir"' EXIT INT TERM; \
 	$(GO) build -o "$$dir/actor.exe" ./internal/test/actor/actor; \
 	ACP_BIN_DIR="$$dir" $(MAKE) --no-print-directory -j2 library modules
 
 library:
-	$(TEST_RACE) $(if $(filter nightly,$(ACP_TEST)),,-skip '$(VALUES)') $(RACED:%=./%)
-	$(TEST) $$($(GO) list ./... | grep -vxF $(addprefix -e $(MODULE)/,$(RACED) $(if $(ACP_TEST),,$(LATER))))
-	$(TEST) -run '$(UNRACED_RUN)' $(UNRACED:%=./%)
 ifeq ($(ACP_TEST),)
-	$(TEST_RACE) -short -run '$(VALUES)' ./acp
+	$(TEST) $$($(GO) list ./... | grep -vxF $(LATER:%=-e $(MODULE)/%))
 	ACP_TEST=full $(TEST) -run '^TestTypeScriptAgent$$' ./conformance/interop
 else
+	$(TEST_RACE) $(if $(filter nightly,$(ACP_TEST)),,-skip '$(VALUES)') $(RACED:%=./%)
+	$(TEST) $$($(GO) list ./... | grep -vxF $(RACED:%=-e $(MODULE)/%))
+	$(TEST) -run '$(UNRACED_RUN)' $(UNRACED:%=./%)
 	$(TEST_RACE) -run 'Tap|Monitor|Recording|Clean|CheckAgent|CheckClient' ./conformance ./conformance/probe
 endif
 
