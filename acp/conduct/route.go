@@ -10,6 +10,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/codec"
+	"github.com/acpgo/sdk/internal/hop"
 	"github.com/acpgo/sdk/internal/wire"
 )
 
@@ -17,7 +18,7 @@ import (
 const (
 	methodInitialize      = "initialize"
 	methodProxyInitialize = "proxy/initialize"
-	methodSuccessor       = wire.MethodSuccessor
+	methodSuccessor       = hop.MethodSuccessor
 	methodCancel          = wire.MethodCancelRequest
 )
 
@@ -256,7 +257,7 @@ func (c *chain) forward(p *port, line []byte, m *wire.Message) {
 		if request {
 			id = new(rpc.IntID(sent.n))
 		}
-		return wire.AppendMessage(dst, id, out.wrapped, string(out.method), out.params)
+		return hop.AppendMessage(dst, id, out.wrapped, string(out.method), out.params)
 	})
 }
 
@@ -379,7 +380,7 @@ func (c *chain) initialize(out outgoing, to *port) outgoing {
 
 // unwrap returns the message in the parameters of proxy/successor.
 func (c *chain) unwrap(params []byte) (out outgoing, refused *wire.Error) {
-	method, params, err := wire.Unwrap(c.inside, params)
+	method, params, err := hop.Unwrap(c.inside, params)
 	switch method {
 	case methodCancel, methodProxyInitialize, methodSuccessor:
 		err = errors.New(method + " applies to one hop, and is not wrapped")
@@ -421,7 +422,7 @@ func (c *chain) cancel(p *port, m *wire.Message) {
 	if c.options.Trace != nil {
 		c.traceMessage(p, &outgoing{to: call.to, method: []byte(methodCancel), params: params}, nil)
 	}
-	c.append(p, call.to, func(dst []byte) []byte { return wire.AppendMessage(dst, nil, false, methodCancel, params) })
+	c.append(p, call.to, func(dst []byte) []byte { return hop.AppendMessage(dst, nil, false, methodCancel, params) })
 }
 
 // restartInit gives the component that is to act next the whole InitTime.

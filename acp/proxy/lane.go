@@ -119,8 +119,8 @@ func (p *relay) makeRoom(e *end) {
 	if e.busy.Load() == 0 {
 		return
 	}
-	e.other.rest() // this may take long
-	defer e.other.rests.Store(false)
+	e.other.Rest() // this may take long
+	defer e.other.Resume()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for e.held > p.opts.MaxHeld && p.ctx.Err() == nil {

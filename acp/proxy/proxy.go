@@ -14,6 +14,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/codec"
+	"github.com/acpgo/sdk/internal/hop"
 	"github.com/acpgo/sdk/internal/wire"
 )
 
@@ -83,18 +84,18 @@ func Serve(ctx context.Context, up, down rpc.Transport, hooks Hooks, opts *Optio
 		if err != nil {
 			return err
 		}
-		agent.writer = newWriter(stream)
+		agent.End = hop.NewEnd(stream)
 	}
 	stream, err := up.Connect(ctx)
 	if err != nil {
 		if down != nil {
-			err = errors.Join(err, agent.stream.Close())
+			err = errors.Join(err, agent.Stream.Close())
 		}
 		return err
 	}
-	client.writer = newWriter(stream)
+	client.End = hop.NewEnd(stream)
 	if down == nil {
-		p.conductor, agent.wrapped, agent.writer = true, true, client.writer
+		p.conductor, agent.wrapped, agent.End = true, true, client.End
 	}
 	closed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -103,8 +104,8 @@ func Serve(ctx context.Context, up, down rpc.Transport, hooks Hooks, opts *Optio
 		p.changed.Broadcast()
 		p.mu.Unlock()
 		// The errors are reported when Serve closes them again.
-		_ = agent.stream.Close()
-		_ = client.stream.Close()
+		_ = agent.Stream.Close()
+		_ = client.Stream.Close()
 	})
 	if p.conductor {
 		err = p.serveConductor(cancel)
@@ -133,10 +134,10 @@ func (p *relay) serve(cancel context.CancelCauseFunc) error {
 		if reading {
 			p.lost(client, ended("client", clientErr))
 		}
-		drained := time.AfterFunc(p.opts.DrainTime, func() { _ = agent.stream.Close() }) // serve closes it again
+		drained := time.AfterFunc(p.opts.DrainTime, func() { _ = agent.Stream.Close() }) // serve closes it again
 		context.AfterFunc(p.ctx, func() { drained.Stop() })
 		p.settle(client)
-		if err := agent.closeWrite(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		if err := agent.CloseWrite(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			p.log.Debug("acp/proxy: cannot end the agent's input", "error", err)
 		}
 	}()
@@ -149,7 +150,7 @@ func (p *relay) serve(cancel context.CancelCauseFunc) error {
 	}
 	cause := context.Cause(p.ctx)
 	err := p.finish(cancel)
-	err = errors.Join(err, agent.stream.Close(), client.stream.Close())
+	err = errors.Join(err, agent.Stream.Close(), client.Stream.Close())
 	<-clientDone
 	switch {
 	case cause != nil:
@@ -186,37 +187,25 @@ func (p *relay) serveConductor(cancel context.CancelCauseFunc) error {
 		p.lost(e, ended("conductor", err))
 	}
 	cause := context.Cause(p.ctx)
-	return errors.Join(cmp.Or(cause, err), p.finish(cancel), client.stream.Close())
+	return errors.Join(cmp.Or(cause, err), p.finish(cancel), client.Stream.Close())
 }
 
 // read calls pass with every message of e, until it cannot read any more, or until pass fails: then reading is false.
 func (p *relay) read(e *end, pass func(line []byte) error) (reading bool, err error) {
-	rest := e.other.rest
-	defer rest()
-	for {
-		line, err := e.fast.ReadLine(rest)
-		dropped, goesOn := wire.AsUnread(err)
-		switch {
-		case goesOn && !dropped.Response:
-			_ = e.send(dropped.Answer()) // if it fails, e has ended, which the next read reports
-			continue
-		case goesOn && dropped.ID.IsNull():
-			p.log.Warn("acp/proxy: a message is not passed on", "from", e.side, "error", err)
-			continue
-		case goesOn:
-			line = dropped.Answer()
-		case err != nil:
-			return true, err
+	lost := func(u wire.Unread) {
+		if u.Response {
+			p.log.Warn("acp/proxy: a message is not passed on", "from", e.side, "error", u.Err)
+		} else {
+			_ = e.Send(u.Answer()) // if it fails, e has ended, which the next read reports
 		}
-		e.other.rests.Store(false)
+	}
+	return e.Pass(e.other.End, lost, func(line []byte) error {
 		p.makeRoom(e)
 		if p.conductor {
 			p.makeRoom(e.other)
 		}
-		if err := pass(line); err != nil {
-			return false, err
-		}
-	}
+		return pass(line)
+	})
 }
 
 // await waits until done reports true, or for d, and returns what it reports then. The caller holds p.mu.

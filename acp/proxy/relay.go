@@ -12,6 +12,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/codec"
+	"github.com/acpgo/sdk/internal/hop"
 	"github.com/acpgo/sdk/internal/wire"
 )
 
@@ -39,9 +40,10 @@ type relay struct {
 type end struct {
 	side  Side
 	other *end
-	*writer
-	wrapped bool   // messages to it go in proxy/successor
-	prefix  string // of the ids of the proxy's own requests to it
+	*hop.End
+	wrapped bool           // messages to it go in proxy/successor
+	sending *codec.Decoder // for that, used while a message is sent
+	prefix  string         // of the ids of the proxy's own requests to it
 
 	onRequest, onNotification map[string]*hook
 
@@ -91,7 +93,7 @@ func newRelay(hooks Hooks, opts *Options) (*relay, error) {
 	p.hooked = len(all) > 0
 	for side := range p.ends {
 		p.ends[side] = &end{
-			side: Side(side), prefix: newPrefix(), decoder: codec.NewDecoder(nil),
+			side: Side(side), prefix: newPrefix(), decoder: codec.NewDecoder(nil), sending: codec.NewDecoder(nil),
 			onRequest: map[string]*hook{}, onNotification: map[string]*hook{},
 			lanes: map[string]*lane{}, requests: map[wire.ID]pending{}, calls: map[wire.ID]*call{},
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/codec"
+	"github.com/acpgo/sdk/internal/hop"
 	"github.com/acpgo/sdk/internal/wire"
 )
 
@@ -193,7 +194,7 @@ func (h *running) next(ctx context.Context, params json.RawMessage) (json.RawMes
 			return nil, errOver
 		}
 		if line == nil {
-			line = wire.AppendMessage(nil, nil, false, h.hook.method, params)
+			line = hop.AppendMessage(nil, nil, false, h.hook.method, params)
 		}
 		err := to.send(line)
 		h.p.mu.Lock()
@@ -206,7 +207,7 @@ func (h *running) next(ctx context.Context, params json.RawMessage) (json.RawMes
 		return nil, err
 	}
 	if line == nil || c.id != h.msg.ID {
-		line = wire.AppendMessage(nil, &c.id, false, h.hook.method, params)
+		line = hop.AppendMessage(nil, &c.id, false, h.hook.method, params)
 	}
 	a, err := h.wait(ctx, c, line)
 	if err != nil {
@@ -282,7 +283,7 @@ func (h *running) wait(ctx context.Context, c *call, line []byte) (answer, error
 	case <-ctx.Done():
 	}
 	which := append(appendID([]byte(`{"requestId":`), c.id), '}')
-	cancel := wire.AppendMessage(nil, nil, false, wire.MethodCancelRequest, which)
+	cancel := hop.AppendMessage(nil, nil, false, wire.MethodCancelRequest, which)
 	if err := c.to.send(cancel); err == nil && !c.own && context.Cause(ctx) == errCancelled {
 		return <-c.done, nil
 	}
@@ -340,7 +341,7 @@ func Call[R any](ctx context.Context, to Side, method string, params any) (*R, e
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", method, err)
 	}
-	a, err := h.wait(ctx, c, wire.AppendMessage(nil, &c.id, false, method, raw))
+	a, err := h.wait(ctx, c, hop.AppendMessage(nil, &c.id, false, method, raw))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", method, err)
 	}
@@ -370,7 +371,7 @@ func Notify(ctx context.Context, to Side, method string, params any) error {
 	if err != nil {
 		return err
 	}
-	return h.p.ends[to].send(wire.AppendMessage(nil, nil, false, method, raw))
+	return h.p.ends[to].send(hop.AppendMessage(nil, nil, false, method, raw))
 }
 
 // own returns the hook that a context is of, and encodes parameters.

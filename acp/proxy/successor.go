@@ -8,6 +8,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/codec"
+	"github.com/acpgo/sdk/internal/hop"
 	"github.com/acpgo/sdk/internal/wire"
 )
 
@@ -16,13 +17,18 @@ import (
 // each keeps its id: the conductor's answer to the request with an id answers the conductor's own request with that id,
 // and cancelling one cancels the other.
 
-// appendWrapped appends a message for the successor.
-func appendWrapped(dst []byte, d *codec.Decoder, line []byte) []byte {
-	m := wire.Parse(d, line)
-	if m.Kind != wire.KindRequest && m.Kind != wire.KindNotification || string(m.Method) == acp.MethodCancelRequest {
-		return append(dst, line...)
+// send sends a message to the end. With a conductor, what is for the successor is wrapped.
+func (e *end) send(line []byte) error {
+	if !e.wrapped {
+		return e.Send(line)
 	}
-	return wire.AppendMessage(dst, idOf(&m), true, string(m.Method), m.Params)
+	return e.SendFunc(func(dst []byte) []byte {
+		m := wire.Parse(e.sending, line)
+		if m.Kind != wire.KindRequest && m.Kind != wire.KindNotification || string(m.Method) == acp.MethodCancelRequest {
+			return wire.AppendLine(dst, line)
+		}
+		return hop.AppendMessage(dst, idOf(&m), true, string(m.Method), m.Params)
+	})
 }
 
 // idOf returns the id of a request, or nil for a notification.
@@ -78,18 +84,18 @@ func (p *relay) conduct(d *codec.Decoder, line []byte) error {
 			"starts it with proxy/initialize"))
 	case method == acp.MethodInitializeProxy && m.Kind == wire.KindRequest:
 		p.initialized = true
-		return p.receive(client, wire.AppendMessage(nil, &m.ID, false, acp.MethodInitialize, m.Params))
+		return p.receive(client, hop.AppendMessage(nil, &m.ID, false, acp.MethodInitialize, m.Params))
 	case method != acp.MethodProxySuccessor:
 		return p.receive(client, line)
 	}
-	inner, params, err := wire.Unwrap(d, m.Params)
+	inner, params, err := hop.Unwrap(d, m.Params)
 	if err == nil && reserved(inner) {
 		err = errors.New("this method is not for a successor")
 	}
 	if err != nil {
 		return refuse(rpc.InvalidParamsf("%v", err))
 	}
-	return p.receive(agent, wire.AppendMessage(nil, idOf(&m), false, inner, params))
+	return p.receive(agent, hop.AppendMessage(nil, idOf(&m), false, inner, params))
 }
 
 // endOf returns the end that a request with an id is to, if answered is set, or from.

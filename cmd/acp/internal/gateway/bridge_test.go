@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/hop"
 	"github.com/acpgo/sdk/internal/test/must"
 )
 
@@ -102,7 +103,7 @@ func TestBridge(t *testing.T) {
 	for i := range 1000 {
 		messages = append(messages, fmt.Sprintf(`{"jsonrpc":"2.0","method":"n","params":{"n":%d}}`, i))
 	}
-	messages = append(messages, fmt.Sprintf(`{"jsonrpc":"2.0","method":"long","params":%q}`, strings.Repeat("x", 3*batch)), hello)
+	messages = append(messages, fmt.Sprintf(`{"jsonrpc":"2.0","method":"long","params":%q}`, strings.Repeat("x", 3*hop.Batch)), hello)
 	for _, way := range []struct{ from, to rpc.Stream }{{b.client, b.agent}, {b.agent, b.client}} {
 		go write(t, way.from, messages...)
 		want(t, way.to, messages...)
@@ -242,7 +243,7 @@ func TestBridgeBatches(t *testing.T) {
 	if ended, err := b.pass(newEnd("from", from), newEnd("to", to)); ended.name != "from" || err != io.EOF {
 		t.Errorf("got %s, %v", ended.name, err)
 	}
-	if to.written != 4*batch || to.writes != 4 {
+	if to.written != 4*hop.Batch || to.writes != 4 {
 		t.Errorf("%d bytes in %d writes", to.written, to.writes)
 	}
 }
@@ -258,7 +259,7 @@ func (s *burst) ReadLine(func()) ([]byte, error) {
 	if s.left--; s.left < 0 {
 		return nil, io.EOF
 	}
-	return bytes.Repeat([]byte("x"), batch/16-1), nil
+	return bytes.Repeat([]byte("x"), hop.Batch/16-1), nil
 }
 
 func (s *burst) WriteLines(lines []byte) error {
@@ -279,7 +280,7 @@ func TestBridgeBackpressure(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		if most := 3 * batch / len(line); written == 0 || written > most {
+		if most := 3 * hop.Batch / len(line); written == 0 || written > most {
 			t.Errorf("%d messages were taken of an agent whose client does not read, want %d at most", written, most)
 		}
 		want(t, b.client, line, line)
