@@ -118,8 +118,8 @@ func typeScenarios() []Scenario {
 // propertiesOf reads the members of a request's params from the stable schema.
 func propertiesOf(method string) []property {
 	var found []property
-	for _, d := range definitions() {
-		if d.Method != method || d.Side != "agent" || d.result() {
+	for name, d := range definitions() {
+		if d.Method != method || d.Side != "agent" || strings.HasSuffix(name, "Response") {
 			continue
 		}
 		for name, p := range d.Properties {
@@ -147,11 +147,7 @@ type definition struct {
 	Ref        string                `json:"$ref"`
 	AllOf      []definition          `json:"allOf"`
 	AnyOf      []definition          `json:"anyOf"`
-
-	name string
 }
-
-func (d *definition) result() bool { return strings.HasSuffix(d.name, "Response") }
 
 // kinds are the types that a value may have; none if anything goes.
 func (d *definition) kinds() []string {
@@ -182,10 +178,6 @@ var definitions = sync.OnceValue(func() map[string]definition {
 	}
 	if err := json.Unmarshal([]byte(sdk.SchemaV1()), &root); err != nil {
 		panic("probe: the schema: " + err.Error()) // it is embedded; the tests read it
-	}
-	for name, d := range root.Defs {
-		d.name = name
-		root.Defs[name] = d
 	}
 	return root.Defs
 })
