@@ -211,8 +211,9 @@ func (k *talker) update(_ context.Context, _ *acp.ClientSession, n *acp.SessionN
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for part := range strings.SplitAfterSeq(n.Update.AgentText(), ";") {
-		prompt, _, _ := strings.Cut(part, ".")
-		k.said[prompt] += part
+		if prompt, _, ok := strings.Cut(part, "."); ok { // not what is after the last one
+			k.said[prompt] += part
+		}
 	}
 	return nil
 }
