@@ -66,9 +66,9 @@ func (c *client) read() error {
 	d := codec.NewDecoder(nil)
 	for {
 		line, err := c.stream.ReadLine(nil)
-		if long, ok := errors.AsType[*rpc.TooLongError](err); ok {
-			if id, response, known := long.ID(); known && !response {
-				c.refuse(id, rpc.ErrInvalidRequest.WithMessagef("message longer than %d bytes", long.Limit))
+		if dropped, goesOn := wire.AsUnread(err); goesOn {
+			if !dropped.Response && !dropped.ID.IsNull() {
+				c.refuse(dropped.ID, rpc.ErrInvalidRequest.WithMessagef("%s", dropped.Failure().Message))
 			}
 			continue
 		}

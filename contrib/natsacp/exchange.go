@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -41,20 +40,20 @@ func (s *seat) read() error {
 	d := codec.NewDecoder(nil)
 	for {
 		line, err := s.agent.ReadLine(nil)
-		long, isLong := errors.AsType[*rpc.TooLongError](err)
-		lost, isLost := errors.AsType[*rpc.CallLostError](err)
-		if isLong {
-			id, response, known := long.ID()
-			if isLost = known && response; !isLost {
-				s.log.Warn("natsacp: a message of the agent is not passed on", "error", long)
-				continue
-			}
-			lost = &rpc.CallLostError{ID: id, Err: fmt.Errorf("the response is longer than %d bytes", long.Limit)}
-		}
-		if isLost {
-			line, err = lost.Response(), nil
-		}
-		if err != nil {
+		dropped, goesOn := wire.AsUnread(err)
+		switch {
+		case goesOn && dropped.ID.IsNull():
+			s.log.Warn("natsacp: a message of the agent is not passed on", "error", err)
+			continue
+		case goesOn && dropped.Response:
+			line = dropped.Answer()
+		case goesOn:
+			s.mu.Lock()
+			s.urgent = append(s.urgent, urgent{line: dropped.Answer()})
+			s.changed.Broadcast()
+			s.mu.Unlock()
+			continue
+		case err != nil:
 			return err
 		}
 		if len(line) > 0 {

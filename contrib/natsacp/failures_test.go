@@ -105,6 +105,31 @@ func TestNodeReturns(t *testing.T) {
 	}
 }
 
+// A request of the agent that is too long fails, and the turn continues.
+func TestLongQuestion(t *testing.T) {
+	r := newRig(t)
+	agent := r.agent("n1")
+	r.nodeOf(dial(r, r.url), "n1", func(session string) rpc.Transport {
+		return wrapped{agent(session), func(rpc.Stream) rpc.Wrapper {
+			return rpc.Wrapper{Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
+				line, err := next()
+				if bytes.Contains(line, []byte(acp.MethodRequestPermission)) {
+					err = &rpc.TooLongError{Limit: 10, Head: bytes.Clone(line)}
+				}
+				return line, err
+			}}
+		}}
+	})
+	_, url := r.gateway("g1")
+	u := r.user(url)
+	s := u.session()
+	err := <-prompting(s, "ask")
+	if !errors.Is(err, rpc.ErrInternal) {
+		t.Errorf("the prompt ended with %v", err)
+	}
+	u.wantSaid(u.prompt(s, "node"), "n1")
+}
+
 // A node listens to the frames of gateways before it takes sessions: whoever has an agent sends frames at once.
 func TestSubscriptions(t *testing.T) {
 	r := newRig(t)

@@ -58,7 +58,7 @@ func unread(line []byte, m wire.Message, whose string) (id rpc.ID, lost []byte) 
 	if !response || !known {
 		return m.ID, nil
 	}
-	return id, (&rpc.CallLostError{ID: id, Err: errors.New(whose + " answer cannot be read")}).Response()
+	return id, wire.Unread{ID: id, Response: true, Err: errors.New(whose + " answer cannot be read")}.Answer()
 }
 
 // renumber returns a $/cancel_request with another id, or nil.
