@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/wire"
 )
 
 // Monitor validates the messages of connections, and counts them. Its methods are safe for concurrent use.
@@ -151,7 +152,7 @@ func (t *watchedTransport) watch(inner rpc.Stream, j *Judge) rpc.Stream {
 			line, err := next()
 			if err == nil {
 				t.monitor.see(j, t.side.Peer().Direction(), line)
-			} else if _, goesOn := errors.AsType[*rpc.TooLongError](err); !goesOn {
+			} else if _, goesOn := wire.AsUnread(err); !goesOn {
 				j.Closed(t.side.Peer()) // unless this side has closed before
 				t.monitor.end(j)
 			}

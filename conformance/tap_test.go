@@ -231,17 +231,19 @@ func TestTapConcurrently(t *testing.T) {
 }
 
 // TestMonitorEnd ends the connection while a prompt is in flight. This is the agent's fault if the agent closed the
-// connection, but not if the client did.
+// connection, but not if the client did. An answer that the stream knows to be lost is no end.
 func TestMonitorEnd(t *testing.T) {
 	for name, test := range map[string]struct {
 		first conformance.Side // who closes first
 		wrap  conformance.Side // the end with the monitor
+		lost  error            // what the client reads before that
 		want  string
 	}{
-		"the agent, seen by the client":  {conformance.Agent, conformance.Client, "PRM-5"},
-		"the agent, seen by the agent":   {conformance.Agent, conformance.Agent, "PRM-5"},
-		"the client, seen by the client": {conformance.Client, conformance.Client, ""},
-		"the client, seen by the agent":  {conformance.Client, conformance.Agent, ""},
+		"the agent, seen by the client":   {conformance.Agent, conformance.Client, nil, "PRM-5"},
+		"the agent, seen by the agent":    {conformance.Agent, conformance.Agent, nil, "PRM-5"},
+		"the client, seen by the client":  {conformance.Client, conformance.Client, nil, ""},
+		"the client, seen by the agent":   {conformance.Client, conformance.Agent, nil, ""},
+		"the client, after a lost answer": {conformance.Client, conformance.Client, &rpc.CallLostError{ID: rpc.IntID(2)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var found []string
@@ -250,7 +252,9 @@ func TestMonitorEnd(t *testing.T) {
 					found = append(found, f.Rule)
 				}
 			}})
+			var lost error
 			var atClient, atAgent rpc.Transport = rpc.Pipe()
+			atClient = failing{atClient, &lost}
 			if test.wrap == conformance.Client {
 				atClient = m.WrapClient(atClient)
 			} else {
@@ -276,6 +280,12 @@ func TestMonitorEnd(t *testing.T) {
 			pass(client, agent, `{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}`)
 			pass(agent, client, `{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}`)
 			pass(client, agent, `{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hi"}]}}`)
+			if lost = test.lost; lost != nil {
+				if _, err := client.Read(); err != lost {
+					t.Error(err)
+				}
+				lost = nil
+			}
 			ends := []rpc.Stream{client, agent}
 			if test.first == conformance.Agent {
 				slices.Reverse(ends)
@@ -292,4 +302,20 @@ func TestMonitorEnd(t *testing.T) {
 			}
 		})
 	}
+}
+
+// failing is a transport whose streams fail to read while there is an error.
+type failing struct {
+	rpc.Transport
+	err *error
+}
+
+func (f failing) Connect(ctx context.Context) (rpc.Stream, error) {
+	stream, err := f.Transport.Connect(ctx)
+	return rpc.Wrap(stream, rpc.Wrapper{Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
+		if *f.err != nil {
+			return nil, *f.err
+		}
+		return next()
+	}}), err
 }
