@@ -9,9 +9,9 @@
 //
 // [Stdio], [Command], [IO] and [Pipe] return transports that carry one message per line. A custom transport is a type
 // with Connect, and a [Stream] that reads a message, writes a message and closes. Two optional interfaces make a stream
-// faster or more capable: a [FastStream] writes many messages at once, writes a short one without waiting, and reports
-// when it waits for more; a [HalfCloser] ends its output and still reads. [Wrap] makes a stream that inspects or
-// changes the messages of another stream, and keeps all of these features.
+// faster or more capable: a [FastStream] writes many messages at once, and reports when it waits for more; a
+// [HalfCloser] ends its output and still reads. [Wrap] makes a stream that inspects or changes the messages of another
+// stream, and keeps all of these features.
 //
 // # Rules
 //

@@ -1,5 +1,6 @@
-// Package hop has the parts of programs that pass messages on, from one stream to another: proxies, conductors and
-// gateways. It knows lines and envelopes, and of the methods of ACP only the one that wraps messages.
+// Package hop has what programs that pass messages on have in common. An [End] is for those between two streams,
+// which write where they read: proxies, acp serve and acp connect. Conductors, which have many streams, use only the
+// envelopes of the messages from and to successors. The page docs/design.md says why others have less in common.
 package hop
 
 import (

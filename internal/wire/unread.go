@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Fast returns the stream as a FastStream: the stream itself if it is one, or a wrapper.
+// Fast returns the stream as a FastStream: the stream itself if it is one, or a wrapper that keeps its HalfCloser.
 func Fast(s Stream) FastStream {
 	if f, ok := s.(FastStream); ok {
 		return f
