@@ -12,7 +12,12 @@ var statusText = map[int]string{
 	501: "Not Implemented", 502: "Bad Gateway", 503: "Service Unavailable", 504: "Gateway Timeout",
 }
 
-// parseTime is http.ParseTime for the form that servers must send.
-func parseTime(text string) (time.Time, error) {
-	return time.Parse("Mon, 02 Jan 2006 15:04:05 GMT", text)
+// parseTime is http.ParseTime: servers must send the first form, and clients accept the others too (RFC 9110, 5.6.7).
+func parseTime(text string) (t time.Time, err error) {
+	for _, layout := range []string{"Mon, 02 Jan 2006 15:04:05 GMT", time.RFC850, time.ANSIC} {
+		if t, err = time.Parse(layout, text); err == nil {
+			break
+		}
+	}
+	return t, err
 }
