@@ -195,12 +195,11 @@ func (in *Inspection) read(o sourceOptions, r *recording.Reader) error {
 	for {
 		e, err := r.Read()
 		if err != nil && s != nil {
-			whole := errors.Is(err, io.EOF) // also the end of a tap that was killed
-			if !whole {
+			if err != io.EOF {
 				s.add(&recording.Entry{Err: err})
 			}
-			s.end(!whole)
-			if messages == 0 && whole {
+			s.end(err != io.EOF)
+			if messages == 0 && err == io.EOF {
 				return fmt.Errorf("%s: %w", name, ErrNoMessages)
 			}
 			return nil

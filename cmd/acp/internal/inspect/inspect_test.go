@@ -979,7 +979,7 @@ func TestTap(t *testing.T) {
 	if s := p.sources[0]; s.Kind != "tap" || s.Name != "my-agent --acp" || !s.Masked {
 		t.Errorf("the source is %+v", s)
 	}
-	if err := to.Close(); err != nil { // the editor was killed
+	if err := to.Close(); err != nil { // without the end of the recording; see TestKilledTap
 		t.Fatal(err)
 	}
 	p.until("the end", func() bool { return len(p.state.Sources) == 1 && !p.state.Sources[0].Open })

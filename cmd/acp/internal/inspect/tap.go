@@ -151,5 +151,16 @@ func (s *Server) serveTap(w http.ResponseWriter, r *http.Request) {
 	defer conn.CloseNow()
 	// What the tap has not sent is a gap in the source; there is no one else to tell.
 	_ = s.in.read(sourceOptions{kind: "tap"},
-		recording.NewReader(websocket.NetConn(s.in.context, conn, websocket.MessageBinary), nil))
+		recording.NewReader(tapReader{websocket.NetConn(s.in.context, conn, websocket.MessageBinary)}, nil))
+}
+
+// tapReader ends like a file if the tap is killed, which does not end the WebSocket.
+type tapReader struct{ io.Reader }
+
+func (r tapReader) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = io.EOF
+	}
+	return n, err
 }
