@@ -103,7 +103,7 @@ func greet(f *TapFile) (io.WriteCloser, error) {
 		return nil, err
 	}
 	if err == nil && hmac.Equal([]byte(answer.Header.Get(tapHeader)), []byte(proof(f.Secret, "inspection", nonce))) {
-		return &tapConn{websocket.NetConn(context.Background(), conn, websocket.MessageBinary)}, nil
+		return &tapConn{websocket.NetConn(context.Background(), conn, websocket.MessageBinary), conn}, nil
 	}
 	if conn != nil {
 		_ = conn.CloseNow() // it is someone else's
@@ -119,7 +119,10 @@ func proof(secret, role, nonce string) string {
 }
 
 // tapConn fails if the inspection takes nothing, so that the end of the agent does not wait for it for long.
-type tapConn struct{ conn net.Conn }
+type tapConn struct {
+	conn   net.Conn
+	socket *websocket.Conn // below conn
+}
 
 func (c *tapConn) Write(b []byte) (int, error) {
 	if err := c.conn.SetWriteDeadline(time.Now().Add(tapTime)); err != nil {
@@ -128,7 +131,8 @@ func (c *tapConn) Write(b []byte) (int, error) {
 	return c.conn.Write(b)
 }
 
-func (c *tapConn) Close() error { return c.conn.Close() }
+// Close does not wait for an answer: an inspection that was stopped gives none.
+func (c *tapConn) Close() error { return c.socket.CloseNow() }
 
 // serveTap serves the connection of a tap.
 func (s *Server) serveTap(w http.ResponseWriter, r *http.Request) {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -44,5 +46,34 @@ func TestKilledTap(t *testing.T) {
 	})
 	if len(p.late) > 0 {
 		t.Errorf("findings at the end: %+v", p.late)
+	}
+}
+
+// The end of an agent does not wait for an inspection that was stopped.
+func TestStoppedInspection(t *testing.T) {
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	over := make(chan struct{})
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		nonce, _, _ := strings.Cut(r.Header.Get(tapHeader), ".")
+		w.Header().Set(tapHeader, proof("secret", "inspection", nonce))
+		conn, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		<-over
+		conn.CloseNow()
+	})}
+	go server.Serve(l)
+	defer server.Close()
+	defer close(over)
+	path := filepath.Join(t.TempDir(), "inspect.json")
+	must.Get(WriteTapFile(path, TapFile{l.Addr().String(), "secret"}))(t)
+	to := must.Get(DialTap(path))(t)
+	must.Get(to.Write([]byte("x\n")))(t)
+	begun := time.Now()
+	_ = to.Close()
+	if took := time.Since(begun); took > 2*time.Second {
+		t.Errorf("it takes %v", took)
 	}
 }
