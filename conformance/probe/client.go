@@ -255,6 +255,12 @@ func accept(m *player.Message) string {
 			least = fmt.Sprint(s.Minimum.Value())
 		case *acp.ElicitationPropertySchemaString:
 			least = strings.Repeat("x", int(min(s.MinLength.Value(), 1<<20)))
+		case *acp.ElicitationPropertySchemaArray:
+			var several []string
+			for _, choice := range f.Choices[:min(s.MinItems.Value(), uint64(len(f.Choices)))] {
+				several = append(several, choice.Const)
+			}
+			tries = append(tries, several)
 		default: // the tries below have a value for it, or there is none
 		}
 		for _, text := range []string{"probe", "1", "true", "probe@example.com", "https://example.com/", "2026-01-01",
