@@ -152,6 +152,11 @@ func (r *recorder) add(ctx context.Context, update acp.SessionUpdate, valid bool
 func (r *recorder) addToCall(ctx context.Context, u acp.ToolCallUpdate) error {
 	waiting, open := r.calls[u.ToolCallID]
 	goesOn := !ends(u.Status.Value())
+	var err error
+	if title, ok := u.Title.Get(); ok && title == "" { // joined, it would not be told from an update without a title
+		err = r.flushCall(u.ToolCallID)
+		waiting, open = nil, false
+	}
 	if open && goesOn { // its position among other updates does not matter: the call is stored already
 		if waiting == nil {
 			waiting = &acp.ToolCall{ToolCallID: u.ToolCallID}
@@ -165,7 +170,7 @@ func (r *recorder) addToCall(ctx context.Context, u acp.ToolCallUpdate) error {
 		waiting.Apply(copied(u))
 		u = turns.Whole(*waiting)
 	}
-	err := errors.Join(r.flushText(), r.append(ctx, acp.NewSessionUpdateToolCallUpdate(u)))
+	err = errors.Join(err, r.flushText(), r.append(ctx, acp.NewSessionUpdateToolCallUpdate(u)))
 	return errors.Join(err, r.track(u.ToolCallID, err == nil && goesOn))
 }
 

@@ -118,3 +118,21 @@ func TestToolCallUpdatesAreCopied(t *testing.T) {
 		return errors.Join(err, turn.Update(ctx, acp.UpdateToolCall("c", acp.WithStatus(acp.ToolCallStatusCompleted))))
 	})
 }
+
+// A title that an update empties is empty in the history too.
+func TestEmptyTitleIsStored(t *testing.T) {
+	for _, last := range []acp.ToolCallOption{acp.WithStatus(acp.ToolCallStatusInProgress), acp.WithStatus(acp.ToolCallStatusCompleted)} {
+		live := recorded(t, func(ctx context.Context, turn *agentkit.Turn[state]) error {
+			update := func(u acp.ToolCallUpdate) error {
+				u.ToolCallID = "c"
+				return turn.Update(ctx, acp.NewSessionUpdateToolCallUpdate(u))
+			}
+			return errors.Join(turn.Update(ctx, acp.StartToolCall("c", "Tool")),
+				update(acp.ToolCallUpdate{Title: acp.Some("Other")}), update(acp.ToolCallUpdate{Title: acp.Some("")}),
+				turn.Update(ctx, acp.UpdateToolCall("c", last)))
+		})
+		if title := live["c"].Title; title != "" {
+			t.Errorf("got the title %q", title)
+		}
+	}
+}
