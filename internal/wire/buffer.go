@@ -16,7 +16,8 @@ var longBuffers sync.Pool
 // letGo reports whether a buffer is too large for the connection to keep, which must not use it any more then.
 func letGo(buf []byte) bool {
 	if cap(buf) > bigBuffer && cap(buf) <= hugeBuffer {
-		longBuffers.Put(&buf)
+		long := buf // only this one is allocated
+		longBuffers.Put(&long)
 	}
 	return cap(buf) > bigBuffer
 }

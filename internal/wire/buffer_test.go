@@ -49,3 +49,11 @@ func TestLongBuffersAreUsedAgain(t *testing.T) {
 	}
 	t.Error("nothing is used again")
 }
+
+// Every read and every write asks whether its buffer is to be let go.
+func TestShortBuffersCostNothing(t *testing.T) {
+	buf := make([]byte, readChunk)
+	if n := testing.AllocsPerRun(100, func() { letGo(buf) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
