@@ -9,12 +9,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/internal/secretfile"
-	"github.com/acpgo/sdk/internal/wholefile"
 )
 
 // APIKey is where an agent finds the key of its model's API: in an environment variable, or in a file where a login has
@@ -56,7 +56,18 @@ func (k APIKey) Enter(in io.Reader, out io.Writer) error {
 	if key = strings.TrimSpace(key); key == "" {
 		return fmt.Errorf("no key: %w", err)
 	}
-	return wholefile.Replace(k.File, []byte(key+"\n"), 0o600)
+	if err := os.MkdirAll(filepath.Dir(k.File), 0o700); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(k.File, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	err = file.Chmod(0o600) // of a file that was there before
+	if err == nil {
+		_, err = file.WriteString(key + "\n")
+	}
+	return errors.Join(err, file.Close())
 }
 
 // Login returns a value for Config.Login that requires the key and offers two ways to provide it: the client runs the

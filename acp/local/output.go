@@ -2,6 +2,7 @@ package local
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
@@ -9,7 +10,7 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// pieceSize is how much of the oldest output is dropped at a time to make room for other terminals.
+// pieceSize is the size of the pieces of an output. The oldest output is dropped piece by piece.
 const pieceSize = 32 << 10
 
 // An outputPool bounds how much several outputs hold in total. Beyond the bound the output that holds most drops its
@@ -61,13 +62,14 @@ func (p *outputPool) squeeze() {
 type output struct {
 	pool  *outputPool
 	limit int          // bytes of text
-	held  atomic.Int64 // the capacity of text; changed only with mu held
+	held  atomic.Int64 // bytes of all pieces; changed only with mu held
 
 	mu      sync.Mutex
-	text    []byte // valid UTF-8, except that it may begin within a character if something was dropped
-	partial []byte // the beginning of a character
-	cut     bool   // something was dropped
-	freed   bool   // nothing is kept anymore
+	pieces  [][]byte // valid UTF-8 together, except that the first may begin within a character if something was dropped
+	size    int      // bytes of text in them
+	partial []byte   // the beginning of a character
+	cut     bool     // something was dropped
+	freed   bool     // nothing is kept anymore
 }
 
 // add adds the next bytes that the command wrote.
@@ -99,54 +101,104 @@ func (o *output) free() {
 	o.pool.mu.Unlock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.cut = o.cut || len(o.text) > 0
-	o.freed = true
-	o.set(nil)
+	o.cut = o.cut || o.size > 0
+	o.freed, o.pieces, o.size = true, nil, 0
+	o.hold(-int(o.held.Load()))
 }
 
 // tail returns the text that is kept, and whether earlier text was dropped.
 func (o *output) tail() (text string, truncated bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	tail := o.text
-	for len(tail) > 0 && !utf8.RuneStart(tail[0]) {
-		tail = tail[1:]
+	var tail strings.Builder
+	tail.Grow(min(o.size, o.limit))
+	before := max(0, o.size-o.limit) // bytes before the limit
+	for _, piece := range o.pieces {
+		skip := min(before, len(piece))
+		before -= skip
+		piece = piece[skip:]
+		for tail.Len() == 0 && len(piece) > 0 && !utf8.RuneStart(piece[0]) {
+			piece = piece[1:]
+		}
+		tail.Write(piece)
 	}
-	return string(tail), o.cut
+	return tail.String(), o.cut
 }
 
-// keep appends p and drops what is then beyond the limit. Growing the slice copies only what is left of it, so that a
-// byte is copied a few times on average, however long the output is.
 func (o *output) keep(p []byte) {
 	if o.freed {
 		return
 	}
 	if !utf8.Valid(p) {
-		p = []byte(string([]rune(string(p)))) // each invalid byte is one U+FFFD
+		var valid []byte
+		for _, r := range string(p) {
+			valid = utf8.AppendRune(valid, r)
+		}
+		p = valid
 	}
-	text := append(o.text, p...)
-	if over := len(text) - o.limit; over > 0 {
-		text, o.cut = text[over:], true
+	for len(p) > 0 {
+		last := o.room(len(p))
+		n := min(len(p), cap(*last)-len(*last))
+		*last = append(*last, p[:n]...)
+		o.size += n
+		p = p[n:]
 	}
-	o.set(text)
+	o.cut = o.cut || o.size > o.limit
 }
 
-// shrink drops the oldest piece; the newest one stays.
+// room returns the last piece after making room in it for some of the next n bytes. Small outputs have a small piece.
+func (o *output) room(n int) *[]byte {
+	last := len(o.pieces) - 1
+	if last < 0 || len(o.pieces[last]) == o.pool.piece {
+		var piece []byte
+		for len(o.pieces) > 0 && o.size-len(o.pieces[0]) >= o.limit {
+			piece = o.drop()
+		}
+		if cap(piece) < o.pool.piece {
+			piece = nil
+		}
+		o.hold(cap(piece))
+		o.pieces = append(o.pieces, piece[:0])
+		last = len(o.pieces) - 1
+	}
+	piece := &o.pieces[last]
+	if had := cap(*piece); len(*piece) == had {
+		size := min(o.pool.piece, max(had+n, 2*had))
+		if last > 0 {
+			size = o.pool.piece
+		}
+		grown := make([]byte, len(*piece), size)
+		copy(grown, *piece)
+		*piece = grown
+		o.hold(size - had)
+	}
+	return piece
+}
+
+// shrink drops the oldest piece; the last remaining one stays.
 func (o *output) shrink() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.text) <= o.pool.piece {
+	if len(o.pieces) < 2 {
 		return false
 	}
+	o.drop()
 	o.cut = true
-	o.set(slices.Clone(o.text[o.pool.piece:]))
 	return true
 }
 
-// set replaces the text.
-func (o *output) set(text []byte) {
-	o.text = text
-	more := int64(cap(text)) - o.held.Load()
-	o.held.Add(more)
-	o.pool.held.Add(more)
+// drop removes and returns the oldest piece.
+func (o *output) drop() []byte {
+	piece := o.pieces[0]
+	o.pieces[0] = nil
+	o.pieces = o.pieces[1:]
+	o.size -= len(piece)
+	o.hold(-cap(piece))
+	return piece
+}
+
+// hold adds n to the bytes that the output holds.
+func (o *output) hold(n int) {
+	o.held.Add(int64(n))
+	o.pool.held.Add(int64(n))
 }

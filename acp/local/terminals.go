@@ -38,7 +38,7 @@ type TerminalsOptions struct {
 	// OutputLimit is how many bytes of output are kept if a request does not say; 0 means DefaultOutputLimit.
 	// MaxOutputLimit is the most that a request can get; 0 means DefaultMaxOutputLimit.
 	OutputLimit, MaxOutputLimit int
-	// MaxTotalOutput is how much output all terminals keep together, in bytes; 0 means DefaultMaxTotalOutput.
+	// MaxTotalOutput is how much output all terminals keep together, in bytes of memory; 0 means DefaultMaxTotalOutput.
 	// If they would keep more, the terminal that keeps most drops its oldest output, as if it had a lower limit, and
 	// its output is then marked as truncated. The newest output of each terminal, up to 32 KiB, is always kept.
 	MaxTotalOutput int

@@ -327,7 +327,7 @@ func (s *State) logout1(m *message) *fault {
 
 // info returns a name and version, which version 2 requires.
 func info(given raw, role string) raw {
-	if i, ok := parse(given); ok {
+	if i, ok := parse(orNull(given)); ok {
 		if i.get("name") == nil {
 			i.set("name", quote(role))
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/acpgo/sdk/codec"
 )
@@ -22,57 +21,55 @@ type member struct {
 	value raw
 }
 
-// decoders know the names of most members, which then need no memory.
-var decoders = sync.Pool{New: func() any { return codec.NewDecoder(nil) }}
-
-// decode calls f with a decoder of a text, and reports whether f has read all of it.
-func decode(text raw, f func(*codec.Decoder)) bool {
-	d := decoders.Get().(*codec.Decoder)
-	d.Reset(text)
-	f(d)
-	err := d.End()
-	d.Reset(nil)
-	decoders.Put(d)
-	return err == nil
-}
-
-// next reads the next value.
-func next(d *codec.Decoder) raw {
-	begin := d.Offset()
-	d.Skip()
-	return d.Slice(begin)
-}
-
-// parse takes an object apart. It refuses what is not an object, and an object with two members of one name, which two
-// readers could understand differently.
+// parse takes an object apart. The text must be valid JSON. It refuses what is not an object, and an object with two
+// members of one name, which two readers could understand differently.
 func parse(text raw) (object, bool) {
-	var o object
-	twice := false
-	ok := decode(text, func(d *codec.Decoder) {
-		if d.Kind() != '{' {
-			return
-		}
-		o = make(object, 0, 6)
-		var names map[string]bool // of a large object
-		for members := d.Object(); members.Next(); {
-			name := d.Interned(members.Name())
-			if names == nil && len(o) == 32 {
-				names = map[string]bool{}
-				for _, m := range o {
-					names[m.name] = true
-				}
-			}
-			twice = twice || names == nil && o.has(name) || names[name]
-			if names != nil {
-				names[name] = true
-			}
-			o = append(o, member{name, next(d)})
-		}
-	})
-	if !ok || twice {
+	i := space(text, 0)
+	if i == len(text) || text[i] != '{' {
 		return nil, false
 	}
-	return o, o != nil
+	o := make(object, 0, 6)
+	var names map[string]bool // of a large object
+	for i = space(text, i+1); text[i] != '}'; {
+		end := skip(text, i)
+		name, ok := common[string(text[i:end])]
+		if !ok {
+			name = unquote(text[i:end])
+		}
+		if names == nil && len(o) == 32 {
+			names = map[string]bool{}
+			for _, m := range o {
+				names[m.name] = true
+			}
+		}
+		if names == nil && o.has(name) || names[name] {
+			return nil, false
+		}
+		if names != nil {
+			names[name] = true
+		}
+		i = space(text, space(text, end)+1) // after the colon
+		end = skip(text, i)
+		o = append(o, member{name, text[i:end]})
+		if i = space(text, end); text[i] == ',' {
+			i = space(text, i+1)
+		}
+	}
+	return o, true
+}
+
+// common are the names of nearly all members, which need no memory.
+var common = map[string]string{}
+
+func init() {
+	for _, name := range []string{
+		"jsonrpc", "id", "method", "params", "result", "error", "code", "message", "sessionId", "update", "sessionUpdate",
+		"content", "type", "text",
+		"messageId", "toolCallId", "title", "kind", "status", "locations", "path", "rawInput", "rawOutput", "terminalId",
+		"data", "_meta",
+	} {
+		common[string(quote(name))] = name
+	}
 }
 
 // clone returns a copy that does not keep the message in memory that o is a part of.
@@ -81,27 +78,68 @@ func (o object) clone() object {
 	return copied
 }
 
-// list returns the elements of an array, and nil if text is not one.
+// list returns the elements of an array, and nil if text is not one. The text must be valid JSON.
 func list(text raw) (elements []raw) {
-	decode(text, func(d *codec.Decoder) {
-		if d.Kind() != '[' {
-			return
+	i := space(text, 0)
+	if i == len(text) || text[i] != '[' {
+		return nil
+	}
+	elements = []raw{}
+	for i = space(text, i+1); text[i] != ']'; {
+		end := skip(text, i)
+		elements = append(elements, text[i:end])
+		if i = space(text, end); text[i] == ',' {
+			i = space(text, i+1)
 		}
-		elements = []raw{}
-		for a := d.Array(); a.Next(); {
-			elements = append(elements, next(d))
-		}
-	})
+	}
 	return elements
 }
 
-// unquote returns the value of a JSON string, and "" if text is something else.
-func unquote(text raw) (s string) {
-	decode(text, func(d *codec.Decoder) {
-		if d.Kind() == '"' {
-			s = d.Str()
+func space(text raw, i int) int {
+	for i < len(text) && (text[i] == ' ' || text[i] == '\t' || text[i] == '\n' || text[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// skip returns the end of the value that begins at i.
+func skip(text raw, i int) int {
+	for depth := 0; ; i++ {
+		switch text[i] {
+		case '"':
+			for i++; text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			depth++
+			continue
+		case '}', ']':
+			depth--
+		case ',', ':', ' ', '\t', '\n', '\r':
+			continue
+		default: // a number or a literal
+			for i+1 < len(text) && !bytes.ContainsRune([]byte(",]} \t\n\r:"), rune(text[i+1])) {
+				i++
+			}
 		}
-	})
+		if depth == 0 {
+			return i + 1
+		}
+	}
+}
+
+// unquote returns the value of a JSON string, and "" if text is something else.
+func unquote(text raw) string {
+	if len(text) < 2 || text[0] != '"' {
+		return ""
+	}
+	if plain := text[1 : len(text)-1]; bytes.IndexByte(plain, '\\') < 0 {
+		return string(plain)
+	}
+	var s string
+	_ = json.Unmarshal(text, &s) // it is a valid string
 	return s
 }
 

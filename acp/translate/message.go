@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -40,23 +41,20 @@ type message struct {
 
 // read takes a message apart. It returns nil for lines that are not messages.
 func read(from Side, line []byte) (*message, *fault) {
-	var kind byte
-	readable := decode(line, func(d *codec.Decoder) {
-		kind = d.Kind()
-		d.Skip()
-	})
+	i := space(line, 0)
 	switch {
-	case !readable:
+	case i == len(line) || !json.Valid(line):
 		return nil, nil
-	case kind == '[':
+	case line[i] == '[':
 		// Version 2 allows batches, and the connections of this module refuse them in both versions.
 		return nil, &fault{-32600, "Invalid request: batches are not supported", nil}
-	case kind != '{':
-		return nil, nil
 	}
 	all, ok := parse(line)
 	if !ok {
-		return nil, &fault{-32600, "Invalid request: a member occurs twice", nil}
+		if line[i] == '{' {
+			return nil, &fault{-32600, "Invalid request: a member occurs twice", nil}
+		}
+		return nil, nil
 	}
 	m := &message{from: from, line: line, all: all, method: all.str("method")}
 	if m.method == "" && (all.has("result") || all.has("error")) {

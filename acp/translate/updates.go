@@ -270,10 +270,10 @@ func (t *text) add(block raw) {
 
 // flat returns a content block as bytes: the texts of a message in several blocks are the text in one.
 func flat(block raw) string {
-	if o, ok := parse(block); ok && o.str("type") == "text" && o.get("annotations") == nil {
+	if o, ok := parse(orNull(block)); ok && o.str("type") == "text" && o.get("annotations") == nil {
 		return o.str("text")
 	}
-	return "\x00" + compact(block) + "\x00"
+	return "\x00" + compact(orNull(block)) + "\x00"
 }
 
 func sum(hash uint64, part string) uint64 {

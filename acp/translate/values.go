@@ -9,7 +9,7 @@ import (
 
 // blockTo1 translates a content block. Version 1 knows five types; of another one it shows what there is.
 func blockTo1(block raw) []raw {
-	o, ok := parse(block)
+	o, ok := parse(orNull(block))
 	if !ok {
 		return []raw{block}
 	}
@@ -114,6 +114,13 @@ func commandsTo1(commands []raw) raw {
 		}
 		return true
 	})
+}
+
+func orNull(text raw) raw {
+	if text == nil {
+		return null
+	}
+	return text
 }
 
 func boolean(b bool) raw {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"slices"
@@ -13,7 +14,6 @@ import (
 	"sync"
 
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/codec"
 )
 
 // Guard keeps an agent that is not a process of this machine away from the client's files and terminals. Clients trust
@@ -112,11 +112,21 @@ func (g *Guard) refuses(method string) bool {
 // what they take an envelope for that has a member twice or in another spelling, a method that is not a word, or a
 // method beside a result. Those are errors.
 func envelope(line []byte) (id json.RawMessage, method string, err error) {
+	d := json.NewDecoder(bytes.NewReader(line))
+	if token, err := d.Token(); err != nil || token != json.Delim('{') {
+		return nil, "", errors.Join(errors.New("not a JSON object"), err)
+	}
 	members := map[string]json.RawMessage{}
-	d := codec.NewDecoder(line)
-	for o := d.Object(); o.Next(); {
-		name := string(o.Name())
-		value := d.Raw()
+	for d.More() {
+		token, err := d.Token()
+		if err != nil {
+			return nil, "", err
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return nil, "", err
+		}
+		name := token.(string) // the decoder guarantees this
 		if i := slices.IndexFunc(envelopeMembers, func(known string) bool { return strings.EqualFold(known, name) }); i >= 0 {
 			if name != envelopeMembers[i] || members[name] != nil {
 				return nil, "", fmt.Errorf("the member %q occurs twice or in another spelling", envelopeMembers[i])
@@ -124,8 +134,11 @@ func envelope(line []byte) (id json.RawMessage, method string, err error) {
 			members[name] = value
 		}
 	}
-	if err := d.End(); err != nil {
+	if _, err := d.Token(); err != nil {
 		return nil, "", err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, "", errors.New("more than one JSON value")
 	}
 	// some write null for absent
 	has := func(name string) bool { return members[name] != nil && string(members[name]) != "null" }
