@@ -667,7 +667,7 @@ func (a *agentsCommand) pinCommand(use, short string, pinned bool) *cobra.Comman
 
 // completeAgents completes words with agents: one agent, which may be one of the configuration, or any number of
 // installed ones.
-func (a *agentsCommand) completeAgents(one bool) completer {
+func (a *agentsCommand) completeAgents(one bool) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if one {
 			return completeAgent(a.cfg)(c, args, begun)

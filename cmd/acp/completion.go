@@ -16,9 +16,6 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// completer completes words.
-type completer = func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective)
-
 // agentCompletions returns the agents that can be started: the installed ones and, if own is set, those of the
 // configuration.
 func agentCompletions(cfg *config.Config, own bool) []cobra.Completion {
@@ -41,7 +38,7 @@ func agentCompletions(cfg *config.Config, own bool) []cobra.Completion {
 }
 
 // completeAgent completes the first word with agents that can be started, for commands with a configuration.
-func completeAgent(cfg *config.Config) completer {
+func completeAgent(cfg *config.Config) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveDefault

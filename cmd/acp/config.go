@@ -97,7 +97,7 @@ func (p *program) warnOfRules(values []config.Value) {
 }
 
 // completeKeys completes the first word with the keys of settings, and the second with the values of that setting.
-func completeKeys(cfg *config.Config) completer {
+func completeKeys(cfg *config.Config) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var words []cobra.Completion
 		switch len(args) {

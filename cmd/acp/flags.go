@@ -117,7 +117,7 @@ func complete(c *cobra.Command, flag string, values ...string) {
 }
 
 // completeBy registers what completes the values of a flag.
-func completeBy(c *cobra.Command, flag string, values completer) {
+func completeBy(c *cobra.Command, flag string, values cobra.CompletionFunc) {
 	if err := c.RegisterFlagCompletionFunc(flag, values); err != nil {
 		panic(err) // no such flag, or twice
 	}
