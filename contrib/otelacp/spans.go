@@ -92,8 +92,12 @@ func isEnvelopeOfUpdate(call *rpc.CallInfo) bool {
 	if !call.Notification || call.Method != methodSuccessor {
 		return false
 	}
-	d := lookAt(call.Params, "method")
-	return d != nil && d.Kind() == '"' && d.Str() == methodUpdate
+	l := lookAt(call.Params, "method")
+	if l == nil {
+		return false
+	}
+	defer l.release()
+	return l.decoder.Kind() == '"' && l.decoder.Str() == methodUpdate
 }
 
 // errNoReturn is the error of a handler that has ended its goroutine.

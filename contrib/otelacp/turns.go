@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -309,43 +310,65 @@ type usage struct {
 
 // describe returns the kind of an update and its usage, given its parameters.
 func describe(params any) (kind kindOfUpdate, said *usage) {
-	d := lookAt(params, "update")
-	if d == nil {
+	l := lookAt(params, "update")
+	if l == nil {
 		return 0, nil
 	}
-	tag, _ := d.Tag("sessionUpdate")
+	defer l.release()
+	tag, _ := l.decoder.Tag("sessionUpdate")
 	kind = kindByName[string(tag)]
 	if string(tag) == usageUpdate {
 		said = new(usage)
-		if err := json.Unmarshal(d.Raw(), said); err != nil {
+		if err := json.Unmarshal(l.decoder.Raw(), said); err != nil {
 			said = nil // it is not a valid usage
 		}
 	}
 	return kind, said
 }
 
-// lookAt returns a decoder at the value of a member of parameters, of any type, or nil if they do not have the member.
-func lookAt(params any, member string) *codec.Decoder {
-	text, err := textOf(params)
-	d := codec.NewDecoder(text)
-	if err != nil || d.Kind() != '{' { // an error is reported when they are sent
-		return nil
-	}
-	for o := d.Object(); o.Next(); {
-		if string(o.Name()) == member {
-			return d
+// look holds what is needed to inspect parameters.
+type look struct {
+	text    []byte
+	decoder *codec.Decoder
+}
+
+var looks = sync.Pool{New: func() any { return &look{decoder: codec.NewDecoder(nil)} }}
+
+// maxLook is how many bytes of memory are kept for the next look.
+const maxLook = 64 << 10
+
+// lookAt positions a decoder at the value of a member of parameters, of any type. It returns nil if they do not have
+// the member; otherwise done must be called.
+func lookAt(params any, member string) *look {
+	l := looks.Get().(*look)
+	text, err := l.textOf(params)
+	l.decoder.Reset(text)
+	if err == nil && l.decoder.Kind() == '{' { // an error is reported when they are sent
+		for o := l.decoder.Object(); o.Next(); {
+			if string(o.Name()) == member {
+				return l
+			}
+			l.decoder.Skip()
 		}
-		d.Skip()
 	}
+	l.release()
 	return nil
 }
 
-func textOf(params any) ([]byte, error) {
+func (l *look) textOf(params any) (text []byte, err error) {
 	if raw, ok := params.(json.RawMessage); ok {
 		return raw, nil
 	}
 	if _, ok := params.(codec.Value); ok || codec.IsTagged(params) {
-		return codec.Append(nil, params)
+		if text, err = codec.Append(l.text[:0], params); cap(text) <= maxLook {
+			l.text = text
+		}
+		return text, err
 	}
 	return json.Marshal(params)
+}
+
+func (l *look) release() {
+	l.decoder.Reset(nil)
+	looks.Put(l)
 }
