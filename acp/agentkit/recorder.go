@@ -41,7 +41,7 @@ type recorder struct {
 	textDue turns.Timer
 
 	// the open calls, with their pending updates; nil if an update does not wait
-	calls    map[acp.ToolCallID]*acp.ToolCall
+	calls    map[acp.ToolCallID]*acp.ToolCallUpdate
 	callsDue turns.Timer
 	callTime time.Duration // how long updates wait next time
 
@@ -152,25 +152,20 @@ func (r *recorder) add(ctx context.Context, update acp.SessionUpdate, valid bool
 func (r *recorder) addToCall(ctx context.Context, u acp.ToolCallUpdate) error {
 	waiting, open := r.calls[u.ToolCallID]
 	goesOn := !ends(u.Status.Value())
-	var err error
-	if title, ok := u.Title.Get(); ok && title == "" { // joined, it would not be told from an update without a title
-		err = r.flushCall(u.ToolCallID)
-		waiting, open = nil, false
-	}
 	if open && goesOn { // its position among other updates does not matter: the call is stored already
 		if waiting == nil {
-			waiting = &acp.ToolCall{ToolCallID: u.ToolCallID}
+			waiting = &acp.ToolCallUpdate{ToolCallID: u.ToolCallID}
 			r.calls[u.ToolCallID] = waiting
 		}
-		waiting.Apply(copied(u))
+		merge(waiting, copied(u))
 		r.set(&r.callsDue, max(joinedTime, r.callTime), (*recorder).flushCallsInTime)
 		return nil
 	}
 	if waiting != nil {
-		waiting.Apply(copied(u))
-		u = turns.Whole(*waiting)
+		merge(waiting, u)
+		u = *waiting
 	}
-	err = errors.Join(err, r.flushText(), r.append(ctx, acp.NewSessionUpdateToolCallUpdate(u)))
+	err := errors.Join(r.flushText(), r.append(ctx, acp.NewSessionUpdateToolCallUpdate(u)))
 	return errors.Join(err, r.track(u.ToolCallID, err == nil && goesOn))
 }
 
@@ -187,7 +182,7 @@ func (r *recorder) track(id acp.ToolCallID, open bool) (err error) {
 	}
 	if open {
 		if r.calls == nil {
-			r.calls = map[acp.ToolCallID]*acp.ToolCall{}
+			r.calls = map[acp.ToolCallID]*acp.ToolCallUpdate{}
 		}
 		r.calls[id] = nil
 	}
@@ -202,13 +197,38 @@ func ends(status acp.ToolCallStatus) bool {
 // copied returns a copy of an update, so that the author may change the lists and raw values in the original.
 func copied(u acp.ToolCallUpdate) acp.ToolCallUpdate {
 	if content, ok := u.Content.Get(); ok {
-		u.Content = acp.Some(append([]acp.ToolCallContent{}, content...)) // not nil, which would be no content
+		u.Content = acp.Some(slices.Clone(content))
 	}
 	if locations, ok := u.Locations.Get(); ok {
-		u.Locations = acp.Some(append([]acp.ToolCallLocation{}, locations...))
+		u.Locations = acp.Some(slices.Clone(locations))
 	}
 	u.RawInput, u.RawOutput, u.Meta = bytes.Clone(u.RawInput), bytes.Clone(u.RawOutput), maps.Clone(u.Meta)
 	return u
+}
+
+// merge merges u, the later update of a tool call, into to. Members that are absent or null change nothing.
+func merge(to *acp.ToolCallUpdate, u acp.ToolCallUpdate) {
+	mergeOpt(&to.Kind, u.Kind)
+	mergeOpt(&to.Status, u.Status)
+	mergeOpt(&to.Title, u.Title)
+	mergeOpt(&to.Name, u.Name)
+	mergeOpt(&to.Content, u.Content)
+	mergeOpt(&to.Locations, u.Locations)
+	if u.RawInput != nil && string(u.RawInput) != "null" {
+		to.RawInput = u.RawInput
+	}
+	if u.RawOutput != nil && string(u.RawOutput) != "null" {
+		to.RawOutput = u.RawOutput
+	}
+	if u.Meta != nil {
+		to.Meta = u.Meta
+	}
+}
+
+func mergeOpt[T any](to *acp.Opt[T], u acp.Opt[T]) {
+	if u.Present() {
+		*to = u
+	}
 }
 
 // put stores updates unchanged, after the pending ones.
@@ -301,7 +321,7 @@ func (r *recorder) flushCall(id acp.ToolCallID) error {
 	if waiting == nil {
 		return nil
 	}
-	err := r.append(context.Background(), acp.NewSessionUpdateToolCallUpdate(turns.Whole(*waiting)))
+	err := r.append(context.Background(), acp.NewSessionUpdateToolCallUpdate(*waiting))
 	if err == nil {
 		r.calls[id] = nil
 	}
