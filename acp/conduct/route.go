@@ -257,7 +257,10 @@ func (c *chain) forward(p *port, line []byte, m *wire.Message) {
 		if request {
 			id = new(rpc.IntID(sent.n))
 		}
-		return hop.AppendMessage(dst, id, out.wrapped, string(out.method), out.params)
+		if out.wrapped {
+			return hop.AppendWrapped(dst, id, string(out.method), out.params)
+		}
+		return hop.AppendMessage(dst, id, string(out.method), out.params)
 	})
 }
 
@@ -422,7 +425,7 @@ func (c *chain) cancel(p *port, m *wire.Message) {
 	if c.options.Trace != nil {
 		c.traceMessage(p, &outgoing{to: call.to, method: []byte(methodCancel), params: params}, nil)
 	}
-	c.append(p, call.to, func(dst []byte) []byte { return hop.AppendMessage(dst, nil, false, methodCancel, params) })
+	c.append(p, call.to, func(dst []byte) []byte { return hop.AppendMessage(dst, nil, methodCancel, params) })
 }
 
 // restartInit gives the component that is to act next the whole InitTime.

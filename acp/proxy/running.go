@@ -194,7 +194,7 @@ func (h *running) next(ctx context.Context, params json.RawMessage) (json.RawMes
 			return nil, errOver
 		}
 		if line == nil {
-			line = hop.AppendMessage(nil, nil, false, h.hook.method, params)
+			line = hop.AppendMessage(nil, nil, h.hook.method, params)
 		}
 		err := to.send(line)
 		h.p.mu.Lock()
@@ -207,7 +207,7 @@ func (h *running) next(ctx context.Context, params json.RawMessage) (json.RawMes
 		return nil, err
 	}
 	if line == nil || c.id != h.msg.ID {
-		line = hop.AppendMessage(nil, &c.id, false, h.hook.method, params)
+		line = hop.AppendMessage(nil, &c.id, h.hook.method, params)
 	}
 	a, err := h.wait(ctx, c, line)
 	if err != nil {
@@ -283,7 +283,7 @@ func (h *running) wait(ctx context.Context, c *call, line []byte) (answer, error
 	case <-ctx.Done():
 	}
 	which := append(appendID([]byte(`{"requestId":`), c.id), '}')
-	cancel := hop.AppendMessage(nil, nil, false, wire.MethodCancelRequest, which)
+	cancel := hop.AppendMessage(nil, nil, wire.MethodCancelRequest, which)
 	if err := c.to.send(cancel); err == nil && !c.own && context.Cause(ctx) == errCancelled {
 		return <-c.done, nil
 	}
@@ -341,7 +341,7 @@ func Call[R any](ctx context.Context, to Side, method string, params any) (*R, e
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", method, err)
 	}
-	a, err := h.wait(ctx, c, hop.AppendMessage(nil, &c.id, false, method, raw))
+	a, err := h.wait(ctx, c, hop.AppendMessage(nil, &c.id, method, raw))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", method, err)
 	}
@@ -371,7 +371,7 @@ func Notify(ctx context.Context, to Side, method string, params any) error {
 	if err != nil {
 		return err
 	}
-	return h.p.ends[to].send(hop.AppendMessage(nil, nil, false, method, raw))
+	return h.p.ends[to].send(hop.AppendMessage(nil, nil, method, raw))
 }
 
 // own returns the hook that a context is of, and encodes parameters.

@@ -27,7 +27,7 @@ func (e *end) send(line []byte) error {
 		if m.Kind != wire.KindRequest && m.Kind != wire.KindNotification || string(m.Method) == acp.MethodCancelRequest {
 			return wire.AppendLine(dst, line)
 		}
-		return hop.AppendMessage(dst, idOf(&m), true, string(m.Method), m.Params)
+		return hop.AppendWrapped(dst, idOf(&m), string(m.Method), m.Params)
 	})
 }
 
@@ -39,7 +39,7 @@ func idOf(m *wire.Message) *wire.ID {
 	return new(m.ID)
 }
 
-var errMalformed = errors.New("the answer is malformed")
+var malformed = wire.Error{Code: int(rpc.ErrInternal), Message: "the answer is malformed"}
 
 // reserved reports whether a method belongs to connections and chains, and cannot have a hook.
 func reserved(method string) bool {
@@ -68,7 +68,7 @@ func (p *relay) conduct(d *codec.Decoder, line []byte) error {
 	case m.Kind == wire.KindInvalid:
 		if id, response, ok := wire.Recover(line); ok && response {
 			if e := p.endOf(id, true); e != nil {
-				return p.receive(e, wire.Unread{ID: id, Response: true, Err: errMalformed}.Answer())
+				return p.receive(e, wire.ErrorLine(id, &malformed))
 			}
 			return nil
 		}
@@ -84,7 +84,7 @@ func (p *relay) conduct(d *codec.Decoder, line []byte) error {
 			"starts it with proxy/initialize"))
 	case method == acp.MethodInitializeProxy && m.Kind == wire.KindRequest:
 		p.initialized = true
-		return p.receive(client, hop.AppendMessage(nil, &m.ID, false, acp.MethodInitialize, m.Params))
+		return p.receive(client, hop.AppendMessage(nil, &m.ID, acp.MethodInitialize, m.Params))
 	case method != acp.MethodProxySuccessor:
 		return p.receive(client, line)
 	}
@@ -95,7 +95,7 @@ func (p *relay) conduct(d *codec.Decoder, line []byte) error {
 	if err != nil {
 		return refuse(rpc.InvalidParamsf("%v", err))
 	}
-	return p.receive(agent, hop.AppendMessage(nil, idOf(&m), false, inner, params))
+	return p.receive(agent, hop.AppendMessage(nil, idOf(&m), inner, params))
 }
 
 // endOf returns the end that a request with an id is to, if answered is set, or from.

@@ -147,21 +147,26 @@ func formatNames() []string {
 }
 
 // files returns what writes the files of --output.
-func (f *reportFlags) files() (write func(report func(io.Writer, report.Format) error) error, err error) {
+func (f *reportFlags) files() (func(write func(io.Writer, report.Format) error) error, error) {
+	type output struct {
+		format report.Format
+		name   string
+	}
+	var outputs []output
 	for _, o := range f.outputs {
-		format, file, found := strings.Cut(o, "=")
-		if !found || file == "" || !slices.Contains(formatNames(), format) {
+		format, name, found := strings.Cut(o, "=")
+		if !found || name == "" || !slices.Contains(formatNames(), format) {
 			return nil, usagef("--output %s: expected FORMAT=FILE, and %s as the format", o, config.OrList(formatNames()))
 		}
+		outputs = append(outputs, output{report.Format(format), name})
 	}
 	return func(write func(io.Writer, report.Format) error) error {
-		for _, o := range f.outputs {
-			format, name, _ := strings.Cut(o, "=")
-			file, err := os.Create(name)
+		for _, o := range outputs {
+			file, err := os.Create(o.name)
 			if err != nil {
 				return err
 			}
-			if err := errors.Join(write(file, report.Format(format)), file.Close()); err != nil {
+			if err := errors.Join(write(file, o.format), file.Close()); err != nil {
 				return err
 			}
 		}

@@ -10,25 +10,32 @@ import (
 // MethodSuccessor is the method whose parameters are a message from or to the successor of a proxy.
 const MethodSuccessor = "proxy/successor"
 
-// AppendMessage appends a request, or a notification if id is nil, in an envelope of MethodSuccessor if it is wrapped.
-// Empty parameters are left out.
-func AppendMessage(dst []byte, id *wire.ID, wrapped bool, method string, params []byte) []byte {
+// AppendMessage appends a request, or a notification if id is nil. Empty parameters are left out.
+func AppendMessage(dst []byte, id *wire.ID, method string, params []byte) []byte {
+	return append(appendCall(appendID(dst, id), method, params), '}')
+}
+
+// AppendWrapped is like AppendMessage, with the message in an envelope of MethodSuccessor.
+func AppendWrapped(dst []byte, id *wire.ID, method string, params []byte) []byte {
+	dst = append(appendID(dst, id), `"method":"`+MethodSuccessor+`","params":{`...)
+	return append(appendCall(dst, method, params), "}}"...)
+}
+
+func appendID(dst []byte, id *wire.ID) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0",`...)
-	if id != nil {
-		dst, _ = codec.Append(append(dst, `"id":`...), id) // an id can always be written
-		dst = append(dst, ',')
+	if id == nil {
+		return dst
 	}
-	if wrapped {
-		dst = append(dst, `"method":"`+MethodSuccessor+`","params":{`...)
-	}
+	dst, _ = codec.Append(append(dst, `"id":`...), id) // an id can always be written
+	return append(dst, ',')
+}
+
+func appendCall(dst []byte, method string, params []byte) []byte {
 	dst = codec.AppendString(append(dst, `"method":`...), method)
 	if len(params) > 0 {
 		dst = wire.AppendLine(append(dst, `,"params":`...), params)
 	}
-	if wrapped {
-		dst = append(dst, '}')
-	}
-	return append(dst, '}')
+	return dst
 }
 
 // Unwrap returns the message in the parameters of MethodSuccessor. Its own parameters are nil if there are none.
