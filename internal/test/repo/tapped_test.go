@@ -62,6 +62,7 @@ var untapped = map[string]string{
 
 	"contrib/natsacp/bench_test.go":                        "it measures time and memory",
 	"contrib/natsacp/chaos_test.go open":                   "its connections are cut anywhere, and it keeps accounts of its own",
+	"contrib/otelacp/bench_test.go":                        "it measures time",
 	"contrib/otelacp/meta_test.go TestTEL6_TEL7_Envelopes": "the schema says nothing of messages between proxies as a client or an agent sees them",
 	"contrib/otelacp/process_test.go child":                "a process of its own; the client's end is tapped",
 	"examples/kit-client/main_test.go mortal":              "a process of its own; the relay judges what it sends",
